@@ -1,0 +1,113 @@
+"""Jobs: their states, the mark that they carry, and the ids of fan-outs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Self
+from uuid import UUID, uuid5
+
+HEADER = "slackwater"
+"""Name of the one message header that is ours; its value is `Mark.to_header()`."""
+
+
+class JobState(StrEnum):
+    """The states of a job; the first three are not final."""
+
+    HELD = "held"
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    EXPIRED = "expired"
+    FAILED = "failed"
+    DEAD = "dead"
+    REVOKED = "revoked"
+    DUPLICATE = "duplicate"
+
+    @property
+    def final(self) -> bool:
+        """Tell whether a job in this state stays there."""
+        return self not in _OPEN
+
+
+_OPEN = frozenset({JobState.HELD, JobState.QUEUED, JobState.RUNNING})
+
+
+class ExpiryReason(StrEnum):
+    """Why a job ended as expired."""
+
+    LATE = "late"
+    """Its first start would have come after its `start_by`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """What a message carries for us in its header.
+
+    Attributes:
+        published_at: When it was handed to the broker (run clock, UTC).
+        lane: Lane that it was published to; None for a queue that is no lane.
+        start_by: Last instant (calendar clock, UTC) at which it may start for the first time; None for none.
+        occurrence: Id of the occurrence that it belongs to (its parent job has the same id).
+        elastic: It may be held.
+    """
+
+    published_at: datetime
+    lane: str | None = None
+    start_by: datetime | None = None
+    occurrence: UUID | None = None
+    elastic: bool = False
+
+    def to_header(self) -> dict[str, Any]:
+        """Return the header's value, of plain JSON types, without what is not set."""
+        header: dict[str, Any] = {"published_at": self.published_at.isoformat()}
+        if self.lane is not None:
+            header["lane"] = self.lane
+        if self.start_by is not None:
+            header["start_by"] = self.start_by.isoformat()
+        if self.occurrence is not None:
+            header["occurrence"] = str(self.occurrence)
+        if self.elastic:
+            header["elastic"] = True
+        return header
+
+    @classmethod
+    def from_header(cls, header: object) -> Self | None:
+        """Read the header's value.
+
+        Returns:
+            The mark; None where there is no header, or it is not one of ours (a foreign client's message must not
+            stop a worker).
+        """
+        if not isinstance(header, Mapping):
+            return None
+        try:
+            return cls(
+                published_at=_instant(header["published_at"]),
+                lane=header.get("lane"),
+                start_by=_instant(header["start_by"]) if header.get("start_by") else None,
+                occurrence=UUID(header["occurrence"]) if header.get("occurrence") else None,
+                elastic=header.get("elastic") is True,
+            )
+        except (KeyError, TypeError, ValueError):
+            return None
+
+
+def _instant(text: str) -> datetime:
+    instant = datetime.fromisoformat(text)
+    if instant.tzinfo is None:
+        raise ValueError(f"an instant without a zone: {text!r}")
+    return instant
+
+
+def child_id(parent: UUID, task: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> UUID:
+    """Return the id of a fan-out's child: the same parent and item always give the same id.
+
+    So a parent that runs twice asks for the same children twice, which one id makes harmless. A name-based UUID
+    (version 5) of the item's canonical JSON within the parent's id. Source: RFC 9562, section 5.5.
+    """
+    item = json.dumps([task, list(args), dict(kwargs)], sort_keys=True, separators=(",", ":"), default=str)
+    return uuid5(parent, item)

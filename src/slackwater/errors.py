@@ -1,0 +1,65 @@
+"""The errors of Slackwater.
+
+    SlackwaterError
+    ├── ConfigurationError     what the application or its settings ask for cannot be
+    ├── ScheduleError          an entry that no process can run
+    ├── StoreUnavailable       the database does not answer
+    ├── SchemaOutdated         the database answers, with another version's tables
+    ├── BrokerUnavailable      the broker does not answer; `outcome_unknown` tells whether something may have been sent
+    └── LocalServiceError      an embedded server, a child process or a run folder failed
+
+Each is one sentence: what, where, and the remedy; its facts are attributes. Outcomes that are to be expected (a job
+that is late, an occurrence that exists) are return values, not errors.
+"""
+
+
+class SlackwaterError(Exception):
+    """Root of all errors that Slackwater raises itself."""
+
+
+class ConfigurationError(SlackwaterError):
+    """The application or its settings ask for what cannot be.
+
+    Attributes:
+        findings: Each thing found, one line each, with its remedy.
+    """
+
+    def __init__(self, *findings: str) -> None:
+        super().__init__("; ".join(findings))
+        self.findings = findings
+
+
+class ScheduleError(ConfigurationError):
+    """An entry of the schedule that no process can run."""
+
+
+class StoreUnavailable(SlackwaterError):
+    """The store does not answer.
+
+    Attributes:
+        where: The store's address, password masked.
+    """
+
+    def __init__(self, message: str, *, where: str) -> None:
+        super().__init__(message)
+        self.where = where
+
+
+class SchemaOutdated(SlackwaterError):
+    """The store's tables are of another version than this program."""
+
+
+class BrokerUnavailable(SlackwaterError):
+    """The broker does not answer.
+
+    Attributes:
+        outcome_unknown: True where the message may have been sent before the failure.
+    """
+
+    def __init__(self, message: str, *, outcome_unknown: bool = False) -> None:
+        super().__init__(message)
+        self.outcome_unknown = outcome_unknown
+
+
+class LocalServiceError(SlackwaterError):
+    """An embedded server, a child process or a run folder failed."""
