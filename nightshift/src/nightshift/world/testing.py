@@ -1,0 +1,87 @@
+"""A world for tests: the real process on a free port, with its books in a folder of the test."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from nightshift.world.cli import TOKEN_VARIABLE
+
+TOKEN = "token-of-the-test"  # noqa: S105  # guards nothing but a process of the test
+QUICK: Mapping[str, str] = {
+    "--seed": "7",
+    "--today": "2026-11-30",
+    "--calls-per-second": "1000",
+    "--burst": "1000",
+    "--aggregator-median-s": "0.01",
+    "--gateway-median-s": "0.01",
+    "--throttled-ratio": "0",
+    "--failed-ratio": "0",
+}
+"""Options of a world that answers at once and never fails."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunningWorld:
+    """A world that serves.
+
+    Attributes:
+        url: Where.
+        books: Its books.
+        process: The process, to be signalled or waited for.
+    """
+
+    url: str
+    books: Path
+    process: subprocess.Popen[str]
+
+
+def world_command(books: Path, options: Mapping[str, str]) -> list[str]:
+    """Build the command line of a quick world, with some options changed."""
+    chosen = {"--port": "0", **QUICK, **options}
+    pairs = [text for pair in chosen.items() for text in pair]
+    return [sys.executable, "-m", "nightshift.world", "--books", str(books), *pairs]
+
+
+@contextlib.contextmanager
+def running_world(books: Path, options: Mapping[str, str] | None = None) -> Iterator[RunningWorld]:
+    """Start a world and end it afterwards.
+
+    Args:
+        books: File for its books.
+        options: Command line options that differ from `QUICK`.
+
+    Yields:
+        The world, once it says that it serves.
+
+    Raises:
+        RuntimeError: It ended instead of serving; what it said is on stderr.
+    """
+    process = subprocess.Popen(
+        world_command(books, options or {}),
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, TOKEN_VARIABLE: TOKEN},
+    )
+    with process:
+        try:
+            line = process.stdout.readline() if process.stdout else ""
+            if not line:
+                raise RuntimeError(f"the world ended with exit code {process.wait()} before it served")
+            yield RunningWorld(url=json.loads(line)["url"], books=books, process=process)
+        finally:
+            _end(process)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    process.terminate()
+    try:
+        process.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        process.kill()
