@@ -72,7 +72,11 @@ class Bookkeeper:
         self.on_failure: Callable[[], None] = lambda: None
         self._writes: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
         self._lock = _lock(path)
-        self._connection, self.memory = _open(path, seed)
+        try:
+            self._connection, self.memory = _open(path, seed)
+        except BooksError:
+            self._lock.close()
+            raise
         self._thread = threading.Thread(target=self._write_all, name="bookkeeper", daemon=True)
         self._thread.start()
 

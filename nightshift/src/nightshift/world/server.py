@@ -43,15 +43,24 @@ def listen(*, port: int | None, fd: int | None) -> socket.socket:
         SocketError: The port is taken, or the descriptor is no TCP socket.
     """
     try:
-        if fd is not None:
-            listener = socket.socket(fileno=fd)
-        else:
-            listener = socket.create_server((LOOPBACK, port or 0), backlog=_LISTEN_BACKLOG)
+        listener = _bound_socket(port or 0) if fd is None else socket.socket(fileno=fd)
         listener.listen(_LISTEN_BACKLOG)
     except OSError as error:
         where = f"file descriptor {fd}" if fd is not None else f"port {port} on {LOOPBACK}"
         remedy = "pass a bound TCP socket" if fd is not None else "choose another --port, or 0 for a free one"
         raise SocketError(f"cannot listen on {where}: {os.strerror(error.errno or 0)}; {remedy}") from error
+    return listener
+
+
+def _bound_socket(port: int) -> socket.socket:
+    # asyncio sets TCP_NODELAY only where the protocol is named; without it each answer takes 40 ms more.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((LOOPBACK, port))
+    except OSError:
+        listener.close()
+        raise
     return listener
 
 
