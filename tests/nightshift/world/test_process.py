@@ -173,8 +173,9 @@ def test_a_filing_that_took_effect_before_kill_9_is_known_to_the_next_world(book
 
 def test_a_call_whose_caller_leaves_stays_open(books: Path) -> None:
     with running_world(books, {"--aggregator-median-s": "0.5", "--aggregator-sigma": "0"}) as world:
+        impatient = httpx2.Timeout(20, read=0.1)
         with pytest.raises(httpx2.ReadTimeout):
-            httpx2.get(world.url + DETAILS, headers=HEADERS, timeout=0.1, trust_env=False)
+            httpx2.get(world.url + DETAILS, headers=HEADERS, timeout=impatient, trust_env=False)
         later = httpx2.get(world.url + DETAILS, headers=HEADERS, timeout=20, trust_env=False)
         calls = read_calls(books)
     assert later.status_code == 200

@@ -1,0 +1,64 @@
+"""Whether to ask a peer again."""
+
+import datetime as dt
+
+import httpx2
+import pytest
+
+from nightshift.peers import (
+    PeerError,
+    PeerUnavailable,
+    RetryRule,
+    Tries,
+    after_failure,
+    after_throttling,
+    retry_after_of,
+)
+
+RULE = RetryRule()
+SECOND = dt.timedelta(seconds=1)
+
+
+def test_failures_are_asked_again_after_one_two_and_four_seconds_then_no_more() -> None:
+    steps = [after_failure(Tries(failed=failed), rule=RULE) for failed in (1, 2, 3, 4)]
+    assert [step.wait for step in steps] == [SECOND, 2 * SECOND, 4 * SECOND, None]
+    assert "4 times" in steps[-1].reason
+
+
+@pytest.mark.parametrize("chance", [0.0, 0.5, 0.999])
+def test_a_throttled_call_waits_at_least_as_long_as_it_was_asked(chance: float) -> None:
+    step = after_throttling(Tries(throttled=1), 3 * SECOND, rule=RULE, chance=chance)
+    assert step.wait is not None
+    assert 3 * SECOND <= step.wait < 3 * SECOND * 1.25
+
+
+def test_a_429_that_names_no_wait_waits_a_second() -> None:
+    assert after_throttling(Tries(throttled=1), None, rule=RULE, chance=0).wait == SECOND
+
+
+def test_a_call_is_throttled_a_bounded_number_of_times() -> None:
+    steps = [after_throttling(Tries(throttled=n), SECOND, rule=RULE, chance=0) for n in (1, 4, 5)]
+    assert [step.wait for step in steps] == [SECOND, SECOND, None]
+
+
+def test_a_slot_is_not_held_for_a_peer_that_asks_for_an_hour() -> None:
+    step = after_throttling(Tries(throttled=1), dt.timedelta(hours=1), rule=RULE, chance=0)
+    assert step.wait is None
+    assert "3600 s" in step.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "wait"), [("7", 7 * SECOND), ("", None), ("soon", None), ("-1", None), ("²", None)]
+)
+def test_retry_after_is_read_only_where_it_is_a_number_of_seconds(
+    text: str, wait: dt.timedelta | None
+) -> None:
+    response = httpx2.Response(429, headers=[(b"Retry-After", text.encode())])
+    assert retry_after_of(response) == wait
+
+
+def test_an_error_says_who_what_and_the_remedy() -> None:
+    error = PeerUnavailable("status 503", peer="aggregator", status=503)
+    assert isinstance(error, PeerError)
+    assert str(error) == "aggregator: status 503; try again later"
+    assert (error.peer, error.status, error.remedy) == ("aggregator", 503, "try again later")
