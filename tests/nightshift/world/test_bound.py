@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nightshift.world.books import Call
-from nightshift.world.bound import fan_out_bound_s, needed_calls, observed_span_s
+from nightshift.world.bound import fan_out_bound_s, in_order_bound_s, needed_calls, observed_span_s
 from nightshift.world.limiter import RateLimit, admit
 from nightshift.world.script import Fault, PathKind
 
@@ -84,12 +84,13 @@ def schedule(steps: list[Step], limit: RateLimit) -> list[Call]:
 
 
 @given(steps=STEPS, rate=st.floats(1, 30), burst=st.integers(1, 6))
-def test_the_bound_never_exceeds_what_a_lawful_schedule_took(
+def test_neither_bound_exceeds_what_a_lawful_schedule_took_nor_the_one_the_other(
     steps: list[Step], rate: float, burst: int
 ) -> None:
     calls = schedule(steps, RateLimit(calls_per_second=rate, burst=burst))
     bound_s = fan_out_bound_s(calls, calls_per_second=rate, burst=burst)
-    assert bound_s <= observed_span_s(calls) + 1e-4
+    in_order_s = in_order_bound_s(calls, calls_per_second=rate, burst=burst)
+    assert bound_s - 1e-4 <= in_order_s <= observed_span_s(calls) + 1e-4
 
 
 @given(latency_s=st.floats(0.1, 5), count=st.integers(1, 80), burst=st.integers(1, 6))
@@ -98,7 +99,8 @@ def test_the_bound_is_exact_for_calls_that_are_all_alike(latency_s: float, count
     steps = [Step(job=n % 9, pause_s=0, latency_s=latency_s, is_throttled=False) for n in range(count)]
     calls = [replace(one, job_id=f"own-{one.call_id}") for one in schedule(steps, limit)]
     bound_s = fan_out_bound_s(calls, calls_per_second=12, burst=burst)
-    assert bound_s == pytest.approx(max(0, count - burst) / 12 + latency_s)
+    in_order_s = in_order_bound_s(calls, calls_per_second=12, burst=burst)
+    assert bound_s == pytest.approx(in_order_s) == pytest.approx(max(0, count - burst) / 12 + latency_s)
 
 
 def test_one_long_job_bounds_the_whole() -> None:
@@ -111,6 +113,15 @@ def test_the_slowest_call_cannot_be_the_last_of_an_ideal_schedule() -> None:
     calls = [call(n, f"job-{n}", received_s=n, latency_s=20 if n == 0 else 1) for n in range(11)]
     assert fan_out_bound_s(calls, calls_per_second=1, burst=1) == 20
     assert fan_out_bound_s(calls[1:], calls_per_second=1, burst=1) == 10
+
+
+def test_in_order_a_slow_call_at_the_end_is_no_waste_but_a_late_call_is() -> None:
+    calls = [call(n, f"job-{n}", received_s=n, latency_s=20 if n == 10 else 1) for n in range(11)]
+    assert fan_out_bound_s(calls, calls_per_second=1, burst=1) == 20
+    assert in_order_bound_s(calls, calls_per_second=1, burst=1) == 30
+    late = [call(n, f"job-{n}", received_s=3 * n, latency_s=20 if n == 10 else 1) for n in range(11)]
+    assert observed_span_s(late) == 50
+    assert in_order_bound_s(late, calls_per_second=1, burst=1) == 30
 
 
 def test_what_the_work_did_not_need_is_left_out() -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hmac
 import re
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
 from urllib.parse import parse_qs
 from uuid import UUID
 
 from fastapi import FastAPI, Request, Response
+from fastapi.datastructures import Headers
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nightshift.world.aggregator import aggregator_routes
 from nightshift.world.books import BooksError
@@ -19,6 +20,12 @@ from nightshift.world.desk import CutOffError, Desk, OpenCall
 from nightshift.world.gateway import gateway_routes
 from nightshift.world.script import PathKind
 from nightshift.world.shapes import error_json
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _ACCOUNT_PATH = re.compile(r"/accounts/([^/]+)/(details|balances|transactions)")
 

@@ -8,7 +8,7 @@ import math
 import time
 from collections import Counter
 
-from starlette.requests import Request
+from fastapi import Request
 
 from nightshift.world.bookkeeper import Bookkeeper, stamp
 from nightshift.world.limiter import admit
