@@ -33,6 +33,16 @@ class PeerError(Exception):
         self.peer = peer
         self.remedy = remedy
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle by sentence and facts: a worker's pool carries errors from process to process."""
+        return _rebuild, (type(self), str(self), self.__dict__)
+
+
+def _rebuild(kind: type[PeerError], sentence: str, facts: dict[str, object]) -> PeerError:
+    error = kind.__new__(kind, sentence)
+    error.__dict__.update(facts)
+    return error
+
 
 class PeerUnavailable(PeerError):  # noqa: N818  # a state of the peer, read as a sentence
     """The peer gave no useful answer, also after the retries.

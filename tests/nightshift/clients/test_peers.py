@@ -1,6 +1,7 @@
 """Whether to ask a peer again."""
 
 import datetime as dt
+import pickle
 
 import httpx2
 import pytest
@@ -62,3 +63,11 @@ def test_an_error_says_who_what_and_the_remedy() -> None:
     assert isinstance(error, PeerError)
     assert str(error) == "aggregator: status 503; try again later"
     assert (error.peer, error.status, error.remedy) == ("aggregator", 503, "try again later")
+
+
+def test_an_error_survives_the_way_from_process_to_process() -> None:
+    error = PeerUnavailable("throttled", peer="aggregator", status=429, retry_after=7 * SECOND)
+    copy = pickle.loads(pickle.dumps(error))  # noqa: S301  # our own bytes
+    assert type(copy) is PeerUnavailable
+    assert str(copy) == str(error)
+    assert (copy.peer, copy.status, copy.retry_after) == ("aggregator", 429, 7 * SECOND)

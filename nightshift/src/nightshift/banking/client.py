@@ -29,7 +29,7 @@ from nightshift.peers import (
 )
 
 PEER = "aggregator"
-_Answer = httpx2.Response | httpx2.TransportError
+_Answer = httpx2.Response | httpx2.RequestError
 _REMEDIES = {
     401: "check the aggregator's token",
     403: "the bank does not allow this; ask the customer to renew the consent",
@@ -192,7 +192,7 @@ class AggregatorClient:
     def _ask(self, path: str, query: Mapping[str, str], *, job_id: str) -> _Answer:
         try:
             return self._connections.get(path, params=dict(query), headers={"X-Job-Id": job_id})
-        except httpx2.TransportError as error:
+        except httpx2.RequestError as error:
             return error
 
     def _judge(self, answer: _Answer, tries: Tries) -> tuple[Tries, NextTry]:

@@ -106,7 +106,7 @@ class FilingClient:
         request = self._connections.build_request("POST", "/filings", json=dict(body), headers=headers)
         try:
             answer = self._send(request)
-        except httpx2.TransportError as error:
+        except httpx2.RequestError as error:
             raise _unknown(key, f"{type(error).__name__}: {error}") from error
         if answer.status_code >= 500:
             raise _unknown(key, f"status {answer.status_code}")
@@ -137,7 +137,7 @@ class FilingClient:
         )
         try:
             answer = self._send(request)
-        except httpx2.TransportError as error:
+        except httpx2.RequestError as error:
             raise PeerUnavailable(f"no answer ({type(error).__name__}: {error})", peer=PEER) from error
         if answer.status_code == 404 and _facts(answer).get("error") == UNKNOWN_FILING:
             return None
