@@ -53,7 +53,9 @@ class Lane:
         if self.slots < 1:
             raise ValueError(f"lane {self.name!r}: slots must be at least 1, not {self.slots}")
         if not 0 <= self.reserved <= self.slots:
-            raise ValueError(f"lane {self.name!r}: reserved must be between 0 and slots ({self.slots}), not {self.reserved}")
+            raise ValueError(
+                f"lane {self.name!r}: reserved must be between 0 and slots ({self.slots}), not {self.reserved}"
+            )
         object.__setattr__(self, "waits_on", tuple(self.waits_on))
         object.__setattr__(self, "pool", self._pool())
 

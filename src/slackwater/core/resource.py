@@ -33,7 +33,9 @@ class Resource:
 
     def __post_init__(self) -> None:
         if self.calls_per_second is not None and not self.calls_per_second > 0:
-            raise ValueError(f"resource {self.name!r}: calls_per_second must be above zero, not {self.calls_per_second}")
+            raise ValueError(
+                f"resource {self.name!r}: calls_per_second must be above zero, not {self.calls_per_second}"
+            )
 
 
 host = Resource(name="host", kind=ResourceKind.HOST)
