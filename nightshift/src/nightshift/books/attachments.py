@@ -31,11 +31,7 @@ class AttachmentFile:
 
 def unread_attachments(session: Session) -> tuple[int, ...]:
     """Return the ids of all attachments that no job has read yet, tenant by tenant, always in one order."""
-    ids = (
-        select(Attachment.id)
-        .where(Attachment.read_at.is_(None))
-        .order_by(Attachment.tenant_id, Attachment.id)
-    )
+    ids = select(Attachment.id).where(Attachment.read_at.is_(None)).order_by(Attachment.tenant_id, Attachment.id)
     return tuple(session.scalars(ids))
 
 
@@ -48,9 +44,7 @@ def attachment_file(session: Session, attachment_id: int) -> AttachmentFile:
     found = session.get(Attachment, attachment_id)
     if found is None:
         raise UnknownAttachment(attachment_id)
-    return AttachmentFile(
-        attachment_id=found.id, tenant_id=found.tenant_id, path=found.path, read_at=found.read_at
-    )
+    return AttachmentFile(attachment_id=found.id, tenant_id=found.tenant_id, path=found.path, read_at=found.read_at)
 
 
 def record_reading(session: Session, attachment_id: int, *, facts: Facts, job_id: str, at: datetime) -> bool:
@@ -97,9 +91,7 @@ def reading_rates(session: Session) -> Rates:
     )
 
 
-def _record(
-    session: Session, attachment_id: int, values: dict[str, str | date | datetime | Decimal | None]
-) -> bool:
+def _record(session: Session, attachment_id: int, values: dict[str, str | date | datetime | Decimal | None]) -> bool:
     written = session.scalar(
         update(Attachment)
         .where(Attachment.id == attachment_id, Attachment.read_at.is_(None))

@@ -15,11 +15,11 @@ class BooksError(Exception):
     """Root of all errors of the books."""
 
 
-class BooksNotEmpty(BooksError):  # noqa: N818  # named by the state of the books, as all of these are
+class BooksNotEmpty(BooksError):
     """The books hold tenants already; call `empty_books` first, or use another database."""
 
 
-class UnknownAccount(BooksError):  # noqa: N818
+class UnknownAccount(BooksError):
     """There is no account with this id."""
 
     def __init__(self, account_id: int) -> None:
@@ -27,7 +27,7 @@ class UnknownAccount(BooksError):  # noqa: N818
         self.account_id = account_id
 
 
-class UnknownAttachment(BooksError):  # noqa: N818
+class UnknownAttachment(BooksError):
     """There is no attachment with this id."""
 
     def __init__(self, attachment_id: int) -> None:
@@ -35,7 +35,7 @@ class UnknownAttachment(BooksError):  # noqa: N818
         self.attachment_id = attachment_id
 
 
-class UnknownRun(BooksError):  # noqa: N818
+class UnknownRun(BooksError):
     """There is no agent run with this id."""
 
     def __init__(self, run_id: int) -> None:
@@ -43,7 +43,7 @@ class UnknownRun(BooksError):  # noqa: N818
         self.run_id = run_id
 
 
-class FilingKeyTaken(BooksError):  # noqa: N818
+class FilingKeyTaken(BooksError):
     """Another run was begun under this key."""
 
     def __init__(self, run_id: int, key: str) -> None:
@@ -51,7 +51,7 @@ class FilingKeyTaken(BooksError):  # noqa: N818
         self.run_id, self.key = run_id, key
 
 
-class FilingMismatch(BooksError):  # noqa: N818
+class FilingMismatch(BooksError):
     """The gateway accepted a second filing for a run, or one filing for two runs."""
 
     def __init__(self, run_id: int, *, known: str, told: str) -> None:
@@ -62,11 +62,9 @@ class FilingMismatch(BooksError):  # noqa: N818
         self.run_id, self.known, self.told = run_id, known, told
 
 
-class RunNotBegun(BooksError):  # noqa: N818
+class RunNotBegun(BooksError):
     """A run without a committed key was to be finished."""
 
     def __init__(self, run_id: int) -> None:
-        super().__init__(
-            f"run {run_id} has no filing key; call begin_submission before the gateway is called"
-        )
+        super().__init__(f"run {run_id} has no filing key; call begin_submission before the gateway is called")
         self.run_id = run_id

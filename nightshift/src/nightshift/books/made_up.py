@@ -70,9 +70,7 @@ def company_names(chance: Chance, count: int) -> list[str]:
     draw = chance.of("companies")
     pairs = [f"{trade} {name}" for trade in _TRADES for name in _NAMES]
     chosen = [pairs[index % len(pairs)] for index in draw.sample(range(max(count, len(pairs))), count)]
-    numbered = [
-        name if chosen.index(name) == index else f"{name} {index + 1}" for index, name in enumerate(chosen)
-    ]
+    numbered = [name if chosen.index(name) == index else f"{name} {index + 1}" for index, name in enumerate(chosen)]
     return [f"{name} {draw.choice(_FORMS)}" for name in numbered]
 
 

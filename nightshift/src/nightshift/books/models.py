@@ -185,9 +185,7 @@ class AgentRun(Base):
         CheckConstraint("filing_key <> ''", name="key_not_empty"),
         UniqueConstraint("id", "filing_key"),  # what a filing refers to
         # Submitted means: there is a filing, and it is this run's own.
-        ForeignKeyConstraint(
-            ["id", "filing_id"], ["filings.run_id", "filings.gateway_filing_id"], use_alter=True
-        ),
+        ForeignKeyConstraint(["id", "filing_id"], ["filings.run_id", "filings.gateway_filing_id"], use_alter=True),
     )
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)

@@ -52,23 +52,15 @@ def morning_counts(session: Session, since: datetime) -> MorningCounts:
         "new_transaction_count": select(func.count(Transaction.id)).where(
             Transaction.created_at >= since, Transaction.synced_by.is_not(None)
         ),
-        "read_attachment_count": select(func.count(Attachment.id)).where(
-            read, Attachment.read_error.is_(None)
-        ),
+        "read_attachment_count": select(func.count(Attachment.id)).where(read, Attachment.read_error.is_(None)),
         "unreadable_attachment_count": select(func.count(Attachment.id)).where(
             read, Attachment.read_error.is_not(None)
         ),
-        "unread_attachments_left_count": select(func.count(Attachment.id)).where(
-            Attachment.read_at.is_(None)
-        ),
+        "unread_attachments_left_count": select(func.count(Attachment.id)).where(Attachment.read_at.is_(None)),
         "submitted_run_count": select(func.count(AgentRun.id)).where(AgentRun.submitted_at >= since),
         "filing_count": select(func.count(Filing.id)),
         "failed_run_count": select(func.count(AgentRun.id)).where(AgentRun.state == RunState.FAILED),
-        "approved_runs_left_count": select(func.count(AgentRun.id)).where(
-            AgentRun.state == RunState.APPROVED
-        ),
+        "approved_runs_left_count": select(func.count(AgentRun.id)).where(AgentRun.state == RunState.APPROVED),
     }
-    row = session.execute(
-        select(*(query.scalar_subquery().label(name) for name, query in wanted.items()))
-    ).one()
+    row = session.execute(select(*(query.scalar_subquery().label(name) for name, query in wanted.items()))).one()
     return MorningCounts(**row._mapping)

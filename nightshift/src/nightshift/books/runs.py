@@ -178,10 +178,7 @@ def _submission(run: AgentRun, claim: Claim) -> Submission:
 
 def _begun(session: Session, run_id: int) -> AgentRun:
     run = session.scalar(
-        select(AgentRun)
-        .where(AgentRun.id == run_id)
-        .with_for_update()
-        .execution_options(populate_existing=True)
+        select(AgentRun).where(AgentRun.id == run_id).with_for_update().execution_options(populate_existing=True)
     )
     if run is None:
         raise UnknownRun(run_id)

@@ -120,9 +120,7 @@ def record_sync(
     if not transactions:
         return 0
     columns = {name: [getattr(entry, name) for entry in transactions] for name in _COLUMNS}
-    inserted = session.execute(
-        _INSERT_ENTRIES, columns | {"account_id": account_id, "at": at, "job_id": job_id}
-    )
+    inserted = session.execute(_INSERT_ENTRIES, columns | {"account_id": account_id, "at": at, "job_id": job_id})
     return len(inserted.all())
 
 

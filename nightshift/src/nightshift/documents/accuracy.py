@@ -49,9 +49,7 @@ class Rates:
 def judge(read: Facts, truth: Facts) -> Verdict:
     """Compare a reading with the truth: date and total exactly, the vendor by `same_vendor`."""
     return Verdict(
-        vendor=read.vendor is not None
-        and truth.vendor is not None
-        and same_vendor(read.vendor, truth.vendor),
+        vendor=read.vendor is not None and truth.vendor is not None and same_vendor(read.vendor, truth.vendor),
         date=read.date is not None and read.date == truth.date,
         total=read.total is not None and read.total == truth.total,
     )

@@ -3,9 +3,7 @@
 import re
 
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "é": "e", "è": "e"})
-_LEGAL_FORM = re.compile(
-    r"\b(?:gmbh|mbh|ag|kg|kgaa|ohg|gbr|ug|e\s?k|e\s?v|haftungsbeschraenkt|co|inh)\b(?!\s*-)"
-)
+_LEGAL_FORM = re.compile(r"\b(?:gmbh|mbh|ag|kg|kgaa|ohg|gbr|ug|e\s?k|e\s?v|haftungsbeschraenkt|co|inh)\b(?!\s*-)")
 _NO_WORD = re.compile(r"[^a-z0-9]+")
 
 

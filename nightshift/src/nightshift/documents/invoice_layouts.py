@@ -52,9 +52,7 @@ def _letter_table(paper: Paper, receipt: Receipt) -> None:
     paper.line((-900, "Nettobetrag"), (-paper.right, f"{german_amount(net)} €"))
     for percent, _, vat in receipt.vat_lines():
         paper.line((-900, f"enthaltene {percent} % MwSt"), (-paper.right, f"{german_amount(vat)} €"))
-    paper.line(
-        (-900, "Gesamtbetrag"), (-paper.right, f"{german_amount(receipt.total)} €"), size=30, face=_BOLD
-    )
+    paper.line((-900, "Gesamtbetrag"), (-paper.right, f"{german_amount(receipt.total)} €"), size=30, face=_BOLD)
 
 
 def _letter_foot(paper: Paper, receipt: Receipt) -> None:
@@ -116,6 +114,4 @@ def _shop_table(paper: Paper, receipt: Receipt) -> None:
     paper.line((-930, "Zwischensumme netto"), (-paper.right + 14, german_amount(net)))
     for percent, _, vat in receipt.vat_lines():
         paper.line((-930, f"MwSt {percent} %"), (-paper.right + 14, german_amount(vat)))
-    paper.line(
-        (-930, "Gesamtsumme"), (-paper.right + 14, f"EUR {german_amount(receipt.total)}"), size=29, face=_BOLD
-    )
+    paper.line((-930, "Gesamtsumme"), (-paper.right + 14, f"EUR {german_amount(receipt.total)}"), size=29, face=_BOLD)

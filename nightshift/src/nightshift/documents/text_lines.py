@@ -90,9 +90,7 @@ def rows_of(lines: Sequence[TextLine]) -> tuple[Row, ...]:
             groups[-1].append((place, line))
         else:
             groups.append([(place, line)])
-    return tuple(
-        Row(cells=tuple(line for _, line in sorted(group, key=lambda e: e[0][0]))) for group in groups
-    )
+    return tuple(Row(cells=tuple(line for _, line in sorted(group, key=lambda e: e[0][0]))) for group in groups)
 
 
 def median_height(lines: Iterable[TextLine]) -> float:

@@ -31,9 +31,7 @@ def supermarket(receipt: Receipt) -> Pixels:
     paper.line((paper.margin, "MwSt"), (-290, "Netto"), (-430, "MwSt"), (-paper.right, "Brutto"))
     for letter, (percent, net, vat) in zip("AB", receipt.vat_lines(), strict=False):
         cells = ((-290, net), (-430, vat), (-paper.right, net + vat))
-        paper.line(
-            (paper.margin, f"{letter} {percent},0%"), *((x, german_amount(value)) for x, value in cells)
-        )
+        paper.line((paper.margin, f"{letter} {percent},0%"), *((x, german_amount(value)) for x, value in cells))
     paper.skip(18)
     paper.pair(f"{receipt.date_text}  {receipt.paid_at:%H:%M}", f"Bon-Nr.{receipt.number}")
     paper.centre("Vielen Dank für Ihren Einkauf!")

@@ -15,9 +15,7 @@ _OTHER = re.compile(
     r"zwischensumme|zw summe|netto|mwst|mwsl|mehrwert|ust\b|umsatzst|steuer|gegeben|erhalten|rue?ckgeld|"
     r"zurue?ck|wechselgeld|trinkgeld|rabatt|gespart|einwurf|umsatz|guthaben|punkte|einzelpreis|uebertrag"
 )
-_TO_PAY = re.compile(
-    r"gesa[mn]tbetrag|gesamtsumme|endbetrag|endsumme|rechnungsbetrag|zahlbetrag|zu zahlen|zahlender"
-)
+_TO_PAY = re.compile(r"gesa[mn]tbetrag|gesamtsumme|endbetrag|endsumme|rechnungsbetrag|zahlbetrag|zu zahlen|zahlender")
 _SUM = re.compile(r"\bsu[mn]me|\bgesamt\b|\btotal\b|\bfaelliger betrag")
 _AMOUNT = re.compile(r"\bb[ea]trag\b|brutto")
 _PAID = re.compile(
@@ -62,9 +60,7 @@ def _candidates(rows: Sequence[Row]) -> Iterator[_Candidate]:
             amounts = _amounts(lower) if lower and not _is_other(lower) else ()
         if rank and amounts and amounts[-1] > 0:
             amount = amounts[-1]
-            yield _Candidate(
-                amount=amount, rank=rank, support=support.get(amount, 0), height=row.height, row=row
-            )
+            yield _Candidate(amount=amount, rank=rank, support=support.get(amount, 0), height=row.height, row=row)
 
 
 def _support(rows: Sequence[Row]) -> dict[Decimal, int]:
@@ -84,9 +80,7 @@ def _cash_less_change(rows: Sequence[Row]) -> Decimal | None:
 
 
 def _first_amount(rows: Sequence[Row], words: re.Pattern[str]) -> Decimal | None:
-    return next(
-        (abs(_amounts(row)[-1]) for row in rows if words.search(fold(row.text)) and _amounts(row)), None
-    )
+    return next((abs(_amounts(row)[-1]) for row in rows if words.search(fold(row.text)) and _amounts(row)), None)
 
 
 def _largest(rows: Sequence[Row]) -> Found[Decimal] | None:

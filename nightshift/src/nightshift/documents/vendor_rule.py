@@ -44,9 +44,7 @@ def vendor_of(rows: Sequence[Row]) -> Found[str] | None:
     if not scored:
         return None
     points, phrase = max(scored, key=lambda entry: entry[0])
-    reason = (
-        f"{points:.1f} points for size, place and words, {phrase.height / size:.1f} times the usual height"
-    )
+    reason = f"{points:.1f} points for size, place and words, {phrase.height / size:.1f} times the usual height"
     return Found(value=phrase.text.strip(" .,·*-"), reason=reason, score=phrase.score)
 
 

@@ -1,4 +1,4 @@
-"""The first books: tenants, accounts, transactions, attachments, agent runs, filings."""
+"""The first books: tenants, accounts, transactions, attachments, agent runs, filings; forward only."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -49,9 +49,7 @@ def _create_accounts() -> None:
         sa.Column("last_synced_by", sa.Text(), nullable=True),
         sa.CheckConstraint("currency ~ '^[A-Z]{3}$'", name="ck_accounts_currency_form"),
         sa.CheckConstraint("iban ~ '^[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}$'", name="ck_accounts_iban_form"),
-        sa.CheckConstraint(
-            "last_synced_at IS NULL OR balance IS NOT NULL", name="ck_accounts_synced_with_balance"
-        ),
+        sa.CheckConstraint("last_synced_at IS NULL OR balance IS NOT NULL", name="ck_accounts_synced_with_balance"),
         sa.ForeignKeyConstraint(["tenant_id"], ["nightshift.tenants.id"], name="fk_accounts_tenant_id"),
         sa.PrimaryKeyConstraint("id", name="pk_accounts"),
         sa.UniqueConstraint("aggregator_uid", name="uq_accounts_aggregator_uid"),
@@ -77,18 +75,12 @@ def _create_transactions() -> None:
         sa.Column("synced_by", sa.Text(), nullable=True),
         sa.CheckConstraint("currency ~ '^[A-Z]{3}$'", name="ck_transactions_currency_form"),
         sa.CheckConstraint("entry_reference <> ''", name="ck_transactions_referenced"),
-        sa.ForeignKeyConstraint(
-            ["account_id"], ["nightshift.accounts.id"], name="fk_transactions_account_id"
-        ),
+        sa.ForeignKeyConstraint(["account_id"], ["nightshift.accounts.id"], name="fk_transactions_account_id"),
         sa.PrimaryKeyConstraint("id", name="pk_transactions"),
-        sa.UniqueConstraint(
-            "account_id", "entry_reference", name="uq_transactions_account_id_entry_reference"
-        ),
+        sa.UniqueConstraint("account_id", "entry_reference", name="uq_transactions_account_id_entry_reference"),
         schema=_SCHEMA,
     )
-    op.create_index(
-        "ix_transactions_created_at", "transactions", ["created_at"], unique=False, schema=_SCHEMA
-    )
+    op.create_index("ix_transactions_created_at", "transactions", ["created_at"], unique=False, schema=_SCHEMA)
 
 
 def _create_attachments() -> None:
@@ -160,9 +152,7 @@ def _create_agent_runs() -> None:
         sa.Column("requested_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("submitted_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("job_id", sa.Text(), nullable=True),
-        sa.CheckConstraint(
-            "(state = 'approved') = (filing_key IS NULL)", name="ck_agent_runs_key_before_call"
-        ),
+        sa.CheckConstraint("(state = 'approved') = (filing_key IS NULL)", name="ck_agent_runs_key_before_call"),
         sa.CheckConstraint(
             "(state = 'submitted') = (submitted_at IS NOT NULL)", name="ck_agent_runs_submitted_at_an_instant"
         ),
@@ -190,9 +180,7 @@ def _create_agent_runs() -> None:
         sa.UniqueConstraint("id", "filing_key", name="uq_agent_runs_id_filing_key"),
         schema=_SCHEMA,
     )
-    op.create_index(
-        "ix_agent_runs_submitted_at", "agent_runs", ["submitted_at"], unique=False, schema=_SCHEMA
-    )
+    op.create_index("ix_agent_runs_submitted_at", "agent_runs", ["submitted_at"], unique=False, schema=_SCHEMA)
     op.create_index("ix_agent_runs_tenant_id", "agent_runs", ["tenant_id"], unique=False, schema=_SCHEMA)
 
 
@@ -225,18 +213,3 @@ def _create_filings() -> None:
         source_schema=_SCHEMA,
         referent_schema=_SCHEMA,
     )
-
-
-def downgrade() -> None:
-    """Drop the tables, with all that is in them."""
-    op.drop_constraint("fk_agent_runs_id", "agent_runs", schema=_SCHEMA)
-    for table in (
-        "filings",
-        "agent_runs",
-        "attachment_truth",
-        "attachments",
-        "transactions",
-        "accounts",
-        "tenants",
-    ):
-        op.drop_table(table, schema=_SCHEMA)
