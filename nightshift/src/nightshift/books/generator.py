@@ -81,7 +81,7 @@ def generate(
     """
     with engine.begin() as connection:
         _must_be_empty(connection)
-        receipts = tuple(random_receipts(seed, scale.receipts, today=now.replace(tzinfo=None)))
+        receipts = tuple(random_receipts(seed, scale.receipts, today=now))
         _draw(receipts, folder=folder, progress=progress)
         for model, rows in _all_rows(scale, Chance(seed=seed), receipts=receipts, now=now):
             _insert(connection, model, list(rows))

@@ -84,7 +84,7 @@ class Receipt:
         layout: Which of the six papers this is.
         condition: How it looks after a while.
         vendor: Who sold it.
-        paid_at: Local wall clock time of the sale, without a zone, as a till prints it.
+        paid_at: When it was sold, in the till's zone (aware): its wall clock time is printed.
         date_style: How this vendor writes dates.
         items: What was bought, at least one.
         given: Cash handed over in EUR, at least the total; None when paid by card.

@@ -29,7 +29,7 @@ def random_receipt(seed: str, *, layout: Layout, condition: Condition, today: da
         seed: Any text; each receipt of a set needs its own.
         layout: Which paper.
         condition: How it looks.
-        today: Local wall clock time, without a zone.
+        today: Any instant of the day (aware, in the zone of the tills).
     """
     chance, trade = random.Random(seed), TRADES[layout]
     items = _items(chance, trade)

@@ -34,7 +34,7 @@ def random_receipts(seed: int, count: int, *, today: datetime) -> Iterator[Recei
     Args:
         seed: Chance; the same seed gives the same receipts.
         count: How many.
-        today: Local wall clock time without a zone; the receipts are of the 90 days before.
+        today: Any instant of the day (aware, in the zone of the tills); receipts are of the 90 days before.
     """
     layouts, conditions = tuple(Layout), tuple(Condition)
     for index in range(count):

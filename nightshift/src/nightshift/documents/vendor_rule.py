@@ -30,7 +30,7 @@ def vendor_of(rows: Sequence[Row]) -> Found[str] | None:
 
     Points are given for large type, for standing first or right above the street, for a legal form, for a
     word that names a trade, and for being printed again elsewhere (a sender's line, a footer, a web address);
-    a slogan loses some. Addresses, headings, amounts and dates are out.
+    a slogan loses many. Addresses, headings, amounts and dates are out.
     """
     size = median_height(cell for row in rows for cell in row.cells)
     whole = "".join(fold_vendor(row.text) for row in rows)
@@ -45,7 +45,7 @@ def vendor_of(rows: Sequence[Row]) -> Found[str] | None:
         return None
     points, phrase = max(scored, key=lambda entry: entry[0])
     reason = f"{points:.1f} points for size, place and words, {phrase.height / size:.1f} times the usual height"
-    return Found(value=phrase.text.strip(" .,·*-"), reason=reason, score=phrase.score)
+    return Found(value=phrase.text.strip(" ,·*-"), reason=reason, score=phrase.score)
 
 
 def _top(rows: Sequence[Row]) -> Sequence[Row]:
@@ -71,7 +71,7 @@ def _points(phrase: TextLine, *, order: int, size: float, whole: str) -> float:
     points = 4.0 * (phrase.height / size - 1) - 0.35 * order
     points += 0.6 * has_legal_form(phrase.text) + 0.8 * bool(_TRADE.search(folded))
     points += 0.8 * (len(bare) > 3 and whole.count(bare) > 1)
-    return points - 2.0 * bool(_SLOGAN.search(phrase.text))
+    return points - 3.5 * bool(_SLOGAN.search(phrase.text))
 
 
 def _above_street(top: Sequence[Row], order: int) -> float:
