@@ -1,0 +1,125 @@
+"""Celery's configuration from the lanes: what Slackwater sets, and what it refuses to find set otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from celery import Celery
+from kombu import Exchange, Queue
+
+from slackwater.core.lane import Lane
+from slackwater.errors import ConfigurationError
+
+VISIBILITY_TIMEOUT_S = 6 * 3600
+"""Longer than any body should run: a message of Valkey comes back earlier only when its worker is known to be dead."""
+SPARE_CONNECTIONS = 20
+
+DEMANDED: Mapping[str, tuple[Any, str]] = {
+    "task_acks_late": (True, "a job must not be lost with its worker"),
+    "task_reject_on_worker_lost": (True, "a job must not be lost with its pool process"),
+    "worker_prefetch_multiplier": (1, "a waiting job must not be hostage of a busy worker"),
+    "task_track_started": (True, "the ledger tells running jobs from waiting ones"),
+    "task_ignore_result": (False, "the ledger reads how each job ended"),
+    "task_protocol": (2, "marks travel in message headers"),
+    "task_always_eager": (False, "work runs in lanes"),
+}
+
+
+def queues_of(lanes: Mapping[str, Lane], *, prefix: str) -> Mapping[str, str]:
+    """Return each lane's queue name."""
+    return {name: f"{prefix}{name}" for name in lanes}
+
+
+def conflicts(app: Celery) -> list[str]:
+    """List the settings that are set by the application and contradict what Slackwater needs, one line each."""
+    conf = app.conf
+    found = [
+        f"setting {name} = {conf[name]!r} conflicts with Slackwater, which needs {value!r} ({why}); remove the line"
+        for name, (value, why) in DEMANDED.items()
+        if conf.value_set_for(name) and conf[name] != value
+    ]
+    if not conf.result_backend:
+        found.append(
+            "setting result_backend is not set; the ledger reads how each job ended: "
+            "set result_backend (for instance to the Valkey that is the broker)"
+        )
+    elif urlsplit(str(conf.result_backend)).scheme == "rpc":
+        found.append(
+            "setting result_backend = 'rpc://' conflicts with Slackwater: rpc results can be read once, by their "
+            "caller; set result_backend to a Valkey or Redis URL"
+        )
+    options = conf.broker_transport_options or {}
+    given = options.get("visibility_timeout")
+    if is_redis(app) and given is not None and given < VISIBILITY_TIMEOUT_S:
+        found.append(
+            f"setting broker_transport_options['visibility_timeout'] = {given} conflicts with Slackwater, which needs "
+            f"{VISIBILITY_TIMEOUT_S} (a job that runs longer would be started a second time beside itself); remove it"
+        )
+    return found
+
+
+def is_redis(app: Celery) -> bool:
+    """Tell whether the broker is Valkey or Redis."""
+    scheme = urlsplit(str(app.conf.broker_url or "")).scheme
+    return scheme.partition("+")[0] in {"redis", "rediss", "sentinel", "valkey"}
+
+
+def configure(app: Celery, lanes: Mapping[str, Lane], *, prefix: str) -> None:
+    """Set on the application what follows from its lanes.
+
+    Raises:
+        ConfigurationError: It has settings that conflict; all of them, one line each. Nothing is changed then.
+    """
+    if found := conflicts(app):
+        raise ConfigurationError(*found)
+    names = queues_of(lanes, prefix=prefix)
+    for setting, (value, _) in DEMANDED.items():
+        app.conf[setting] = value
+    app.conf.task_queues = [*_other_queues(app, names), *(_queue(app, names[lane]) for lane in lanes)]
+    app.conf.task_routes = [_Router(lanes=lanes, names=names, app=app), *_routes(app.conf.task_routes)]
+    app.conf.broker_transport_options = {**(app.conf.broker_transport_options or {}), **_transport_options(app)}
+    app.conf.redis_max_connections = max(
+        app.conf.redis_max_connections or 0, max(lane.slots for lane in lanes.values()) + SPARE_CONNECTIONS
+    )
+    app.conf.broker_connection_retry_on_startup = True
+
+
+def _transport_options(app: Celery) -> dict[str, Any]:
+    if is_redis(app):
+        given = (app.conf.broker_transport_options or {}).get("visibility_timeout", VISIBILITY_TIMEOUT_S)
+        return {"visibility_timeout": given, "socket_keepalive": True}
+    return {"confirm_publish": True}
+
+
+def _queue(app: Celery, name: str) -> Queue:
+    # A quorum queue survives the loss of a node; on Valkey the argument means nothing.
+    arguments = None if is_redis(app) else {"x-queue-type": "quorum"}
+    return Queue(name, exchange=Exchange(name, type="direct"), routing_key=name, queue_arguments=arguments)
+
+
+def _other_queues(app: Celery, names: Mapping[str, str]) -> list[Queue]:
+    given = app.conf.task_queues or ()
+    queues = list(given.values()) if isinstance(given, Mapping) else list(given)
+    return [queue for queue in queues if isinstance(queue, Queue) and queue.name not in names.values()]
+
+
+def _routes(given: Any) -> list[Any]:
+    if not given:
+        return []
+    return list(given) if isinstance(given, (list, tuple)) else [given]
+
+
+class _Router:
+    """Routes a task to its lane's queue; leaves a task without lane to the application's own routes."""
+
+    def __init__(self, *, lanes: Mapping[str, Lane], names: Mapping[str, str], app: Celery) -> None:
+        self._lanes, self._names, self._app = lanes, names, app
+
+    def __call__(
+        self, name: str, args: Any, kwargs: Any, options: Any, task: Any = None, **_: Any
+    ) -> dict[str, str] | None:
+        known = task if task is not None else self._app.tasks.get(name)
+        lane = getattr(known, "lane", None)
+        return {"queue": self._names[lane]} if lane in self._lanes else None

@@ -1,0 +1,84 @@
+"""Counting what a worker process does, lane by lane, in its main process."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from billiard.einfo import ExceptionWithTraceback
+from celery.exceptions import Ignore, Reject, Retry
+from celery.utils.imports import symbol_by_name
+from celery.worker import state
+
+from slackwater.core.reading import LaneCounts
+
+
+@dataclass
+class Tally:
+    """Counts by task name. Pools call back from threads of their own, so it has a lock."""
+
+    accepted: Counter[str] = field(default_factory=Counter)
+    failed: Counter[str] = field(default_factory=Counter)
+    not_started: dict[str, Counter[tuple[str, str]]] = field(default_factory=lambda: defaultdict(Counter))
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def accept(self, task: str) -> None:
+        """Count a job that a pool has taken."""
+        with self._lock:
+            self.accepted[task] += 1
+
+    def fail(self, task: str, error: BaseException) -> None:
+        """Count how a job ended that did not return."""
+        with self._lock:
+            if isinstance(error, Ignore) and hasattr(error, "reason"):
+                self.not_started[task][str(error.state), str(error.reason)] += 1
+            elif not isinstance(error, (Ignore, Reject, Retry)):
+                self.failed[task] += 1
+
+    def of(self, tasks: Iterable[str], *, slots: int, busy: int) -> LaneCounts:
+        """Return the counts of one lane's tasks."""
+        names = list(tasks)
+        with self._lock:
+            dropped = sum((self.not_started[name] for name in names if name in self.not_started), Counter())
+            accepted = sum(self.accepted[name] for name in names)
+            failed = sum(self.failed[name] for name in names)
+        started = max(0, accepted - dropped.total())
+        expired = {reason: count for (kind, reason), count in dropped.items() if kind == "expired"}
+        return LaneCounts(
+            slots=slots, busy=busy, started=started, finished=max(0, started - busy), failed=failed, expired=expired
+        )
+
+
+def busy_by_task() -> Mapping[str, int]:
+    """Count the bodies that this worker process runs now, by task name."""
+    return Counter(str(request.name) for request in list(state.active_requests))
+
+
+_TALLY = "slackwater_tally"
+
+
+def tally_of(app: Any) -> Tally:
+    """Return the application's tally in this process."""
+    tally: Tally = app.__dict__.setdefault(_TALLY, Tally())
+    return tally
+
+
+def count_requests_of(request: str | type) -> type:
+    """Return a subclass of a task's request class that counts accepted and failed jobs in the application's tally."""
+    stock: Any = symbol_by_name(request) if isinstance(request, str) else request
+    accept: Callable[..., Any] = stock.on_accepted
+    fail: Callable[..., Any] = stock.on_failure
+
+    def on_accepted(self: Any, *args: Any, **kwargs: Any) -> Any:
+        tally_of(self.app).accept(str(self.name))
+        return accept(self, *args, **kwargs)
+
+    def on_failure(self: Any, exc_info: Any, *args: Any, **kwargs: Any) -> Any:
+        error = exc_info.exception
+        tally_of(self.app).fail(str(self.name), error.exc if isinstance(error, ExceptionWithTraceback) else error)
+        return fail(self, exc_info, *args, **kwargs)
+
+    return type("CountedRequest", (stock,), {"on_accepted": on_accepted, "on_failure": on_failure})

@@ -1,0 +1,127 @@
+"""Fan-outs: one job publishes many, in batches, under ids that a second run of it would give them again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+from uuid import NAMESPACE_OID, UUID, uuid4, uuid5
+
+import structlog
+from celery import Celery, Task, current_task
+from kombu.exceptions import OperationalError
+
+from slackwater.adapters.celery.publishing import Seam, job_uuid, mark_of
+from slackwater.core.guard import Start, may_start
+from slackwater.core.job import JobState, Mark, child_id
+from slackwater.errors import BrokerUnavailable
+from slackwater.ports import Clock, Store
+
+log = structlog.get_logger("slackwater.fan_out")
+PUBLISH_TRIES = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class FanOut:
+    """What became of a fan-out.
+
+    Attributes:
+        published: Ids whose publishing the broker confirmed.
+        expired: Ids that were past their `start_by` before they were published.
+    """
+
+    published: tuple[str, ...]
+    expired: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Item:
+    job: str
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FanOuts:
+    """Publishes fan-outs of one application."""
+
+    app: Celery
+    seam: Seam
+    store: Callable[[], Store]
+    clock: Clock
+    batch: int
+
+    def publish(self, task: Task, items: Iterable[Sequence[Any] | Mapping[str, Any]]) -> FanOut:
+        """Publish one job of a task for each item: its positional arguments, or its keyword arguments.
+
+        Guarantee: at least once under the same ids. In an occurrence a durable row is written for each job before it
+        is published, so that one that gets lost on its way is known by id; each carries the occurrence's `start_by`.
+
+        Raises:
+            BrokerUnavailable: A batch was not confirmed after three tries; those before it were.
+        """
+        parent, mark = _parent()
+        published: list[str] = []
+        expired: list[str] = []
+        for batch in _batches(_named(task, items, parent=parent), self.batch):
+            jobs = [item.job for item in batch]
+            self._record(jobs, mark)
+            if isinstance(may_start(mark, now=self.clock.calendar()), Start):
+                self._send(task, batch)
+                published += jobs
+            else:
+                self._expire(task, batch, mark)
+                expired += jobs
+        return FanOut(published=tuple(published), expired=tuple(expired))
+
+    def _record(self, jobs: Sequence[str], mark: Mark | None) -> None:
+        if mark is not None and mark.occurrence is not None:
+            self.store().fan_outs.add(mark.occurrence, jobs)
+
+    def _expire(self, task: Task, batch: Sequence[_Item], mark: Mark | None) -> None:
+        # Each passes the seam, which ends it: its result, its ending, and a line in the log.
+        for item in batch:
+            task.apply_async(args=item.args, kwargs=dict(item.kwargs), task_id=item.job)
+        if mark is not None and mark.occurrence is not None:
+            self.store().fan_outs.settle({item.job: JobState.EXPIRED for item in batch}, at=self.clock.run())
+
+    def _send(self, task: Task, batch: Sequence[_Item]) -> None:
+        for tries_left in reversed(range(PUBLISH_TRIES)):
+            try:
+                self._send_once(task, batch)
+            except (OperationalError, OSError) as error:
+                # Some may have gone out. The same ids again: a copy is harmless, a hole is not.
+                if not tries_left:
+                    raise BrokerUnavailable(
+                        f"{len(batch)} jobs of {task.name} were not confirmed after {PUBLISH_TRIES} tries ({error}); "
+                        "the broker must be reachable, then run the parent job again",
+                        outcome_unknown=True,
+                    ) from error
+                log.warning("batch not confirmed, sent again", task=task.name, count=len(batch), error=str(error))
+            else:
+                return
+
+    def _send_once(self, task: Task, batch: Sequence[_Item]) -> None:
+        with self.seam.batch(), self.app.producer_or_acquire() as producer, producer.batch(max_size=len(batch) * 2):
+            for item in batch:
+                task.apply_async(args=item.args, kwargs=dict(item.kwargs), task_id=item.job, producer=producer)
+
+
+def _parent() -> tuple[UUID, Mark | None]:
+    if not current_task or not current_task.request.id:
+        return uuid4(), None
+    job = str(current_task.request.id)
+    return job_uuid(job) or uuid5(NAMESPACE_OID, job), mark_of(current_task.request)
+
+
+def _named(task: Task, items: Iterable[Sequence[Any] | Mapping[str, Any]], *, parent: UUID) -> Iterator[_Item]:
+    name = str(task.name)
+    for item in items:
+        args, kwargs = ((), item) if isinstance(item, Mapping) else (tuple(item), {})
+        yield _Item(str(child_id(parent, name, args, kwargs)), args, kwargs)
+
+
+def _batches(items: Iterator[_Item], size: int) -> Iterator[list[_Item]]:
+    while batch := list(islice(items, size)):
+        yield batch

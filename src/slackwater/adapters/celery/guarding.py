@@ -1,0 +1,168 @@
+"""The guard: stands between a delivery and its body, on every task of the application.
+
+Every task is adopted when it is registered, whatever its class (own base classes and shared tasks too): its class is
+swapped for a subclass of itself whose tracer asks the guard first. So a job that may not start never reaches
+`task_prerun`, and its result never says STARTED.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+from uuid import UUID
+
+import structlog
+from billiard.einfo import ExceptionInfo
+from celery import Celery, Task, states
+from celery.app.registry import TaskRegistry
+from celery.app.task import Context
+from celery.app.trace import TraceInfo, trace_ok_t
+from celery.exceptions import Ignore, TaskRevokedError
+
+from slackwater.adapters.celery.counting import count_requests_of
+from slackwater.core.guard import Expire, Start, Stop, may_start, may_start_parent
+from slackwater.core.job import JobState, Mark
+from slackwater.core.occurrence import OccurrenceState
+from slackwater.adapters.celery.publishing import job_uuid, mark_of
+from slackwater.errors import StoreUnavailable
+from slackwater.ports import Clock, Ending, Store
+
+log = structlog.get_logger("slackwater.guard")
+Tracer = Callable[[str, Any, Any, Any], Any]
+
+
+class NotStarted(Ignore):
+    """Ends a delivery without its body; travels from the pool to the worker, which acknowledges the message.
+
+    Attributes:
+        state: What the job ended as.
+        reason: Why.
+    """
+
+    def __init__(self, state: str, reason: str) -> None:
+        super().__init__(state, reason)
+        self.state, self.reason = state, reason
+
+
+class StoreOf(Protocol):
+    """Gives the store, opened when it is first needed (in the process that needs it)."""
+
+    def __call__(self) -> Store: ...  # noqa: D102
+
+
+@dataclass(kw_only=True)
+class Guard:
+    """Decides whether a delivery may start, and ends those that may not."""
+
+    app: Celery
+    clock: Clock
+    store: StoreOf
+
+    def ask(self, job: str, request: Any) -> Start | Expire | Stop:
+        """Decide for one delivery. A job without a mark, or not a schedule's own, costs no store round trip."""
+        context = Context(request)
+        mark = mark_of(context)
+        verdict = may_start(mark, now=self.clock.calendar())
+        if isinstance(verdict, Start) and mark is not None and job_uuid(job) == mark.occurrence is not None:
+            return self._ask_as_parent(mark.occurrence, redelivered=_redelivered(context))
+        return verdict
+
+    def _ask_as_parent(self, occurrence: UUID, *, redelivered: bool) -> Start | Stop:
+        try:
+            known = self.store().occurrences.get(occurrence)
+            verdict = may_start_parent(None if known is None else known.state, redelivered=redelivered)
+            if isinstance(verdict, Start):
+                self.store().occurrences.advance(occurrence, to=OccurrenceState.RUNNING, at=self.clock.run())
+        except StoreUnavailable as error:
+            # At least once: what cannot be asked runs.
+            log.warning("occurrence not asked, its parent job starts", job=str(occurrence), error=str(error))
+            return Start()
+        return verdict
+
+    def expire(self, *, job: str, task: str, mark: Mark, verdict: Expire, request: Any) -> None:
+        """End a job as expired: for whoever waits on its result, and in the store.
+
+        The result says REVOKED with the reason, as Celery's own expiry does; a chord or chain that it belongs to
+        learns of it.
+        """
+        why = TaskRevokedError(f"expired: {verdict.reason}")
+        self.app.backend.mark_as_failure(job, why, request=Context(request), state=states.REVOKED)
+        ending = Ending(
+            job=job, state=JobState.EXPIRED, reason=verdict.reason, task=task, lane=mark.lane, at=self.clock.run()
+        )
+        try:
+            self.store().endings.record([ending])
+        except StoreUnavailable as error:
+            log.warning("expired, kept in its result alone", job=job, error=str(error))
+        log.info("expired", job=job, task=task, reason=verdict.reason.value, late_by_s=round(verdict.late_by_s, 1))
+
+
+def _redelivered(context: Any) -> bool:
+    return bool((context.delivery_info or {}).get("redelivered"))
+
+
+class GuardedRegistry(TaskRegistry):
+    """Celery's task registry, which adopts each task that is put into it."""
+
+    def __init__(self, tasks: TaskRegistry, guard: Guard) -> None:
+        super().__init__()
+        self._guard = guard
+        for name, task in tasks.items():
+            self[name] = task
+
+    def __setitem__(self, name: str, task: Task) -> None:
+        adopt(task, self._guard)
+        super().__setitem__(name, task)
+
+
+def adopt(task: Task, guard: Guard) -> None:
+    """Swap a task's class for a guarded subclass of it; a task adopted before is left as it is."""
+    cls = type(task)
+    if issubclass(cls, _Guarded):
+        return
+    guarded = type(cls.__name__, (_Guarded, cls), {"__module__": cls.__module__, "__doc__": cls.__doc__})
+    task.__class__ = guarded
+    task.guard_ = guard
+    task.Request = count_requests_of(task.Request)
+
+
+class _Guarded(Task):
+    """Wraps the tracer that Celery builds for a task."""
+
+    abstract = True
+    guard_: Guard
+
+    @property
+    def __trace__(self) -> Tracer | None:
+        return self.__dict__.get("guarded_tracer_")
+
+    @__trace__.setter
+    def __trace__(self, tracer: Tracer | None) -> None:
+        self.__dict__["guarded_tracer_"] = None if tracer is None else _guarded(self, tracer)
+
+
+def _guarded(task: _Guarded, tracer: Tracer) -> Tracer:
+    guard, name = task.guard_, str(task.name)
+
+    def trace(job: str, args: Any, kwargs: Any, request: Any = None) -> Any:
+        verdict = guard.ask(job, request)
+        if isinstance(verdict, Start):
+            return tracer(job, args, kwargs, request)
+        if isinstance(verdict, Expire):
+            mark = mark_of(Context(request))
+            if mark is not None:
+                guard.expire(job=job, task=name, mark=mark, verdict=verdict, request=request)
+            return _ignored(NotStarted(JobState.EXPIRED, verdict.reason))
+        log.info("not started", job=job, task=name, reason=verdict.reason)
+        return _ignored(NotStarted(JobState.DUPLICATE, verdict.reason))
+
+    return trace
+
+
+def _ignored(why: NotStarted) -> Any:
+    """Return what Celery's tracer returns for a body that raised `Ignore`."""
+    try:
+        raise why
+    except NotStarted:
+        return trace_ok_t(ExceptionInfo(internal=True), TraceInfo(states.IGNORED, why), 0.0, None)

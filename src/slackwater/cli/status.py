@@ -1,0 +1,137 @@
+"""`slackwater status`: each lane now, the workers, and the latest occurrences."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from slackwater.app import Slackwater
+from slackwater.cli.balancer import probe_of
+from slackwater.cli.main import load
+from slackwater.core.occurrence import Occurrence
+from slackwater.core.reading import LaneReading, Presence
+
+LOOK_BACK = timedelta(hours=24)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Status:
+    """What `status` shows."""
+
+    now: datetime
+    readings: Sequence[LaneReading]
+    workers: Sequence[Presence]
+    occurrences: Sequence[Occurrence]
+
+
+@click.command(name="status", help="Show each lane now, its workers, and the occurrences of the last 24 hours.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document for machines.")
+@click.pass_context
+def command(context: click.Context, *, as_json: bool) -> None:
+    """Read and print the status."""
+    sw = load(context)
+    sw.store.check()
+    status = read(sw)
+    if as_json:
+        click.echo(json.dumps(to_json(sw, status), indent=2))
+    else:
+        show(sw, status, Console())
+
+
+def read(sw: Slackwater) -> Status:
+    """Read everything once; what does not answer is unknown."""
+    return Status(
+        now=sw.clock.run(),
+        readings=probe_of(sw).read(),
+        workers=sw.store.presence.all(),
+        occurrences=sw.store.occurrences.since(sw.clock.calendar() - LOOK_BACK),
+    )
+
+
+def to_json(sw: Slackwater, status: Status) -> dict[str, Any]:
+    """Return the status in plain JSON types; unknown is null."""
+    return {
+        "at": status.now.isoformat(),
+        "calendar": sw.clock.calendar().isoformat(),
+        "lanes": {reading.lane: _lane_json(sw, reading, status) for reading in status.readings},
+        "workers": [
+            {
+                "worker": one.worker, "host": one.host, "pid": one.pid, "alive": one.alive(status.now),
+                "refreshed_at": one.refreshed_at.isoformat(), "lanes": list(one.lanes),
+            }
+            for one in status.workers
+        ],
+        "occurrences": [_occurrence_json(one) for one in status.occurrences],
+    }
+
+
+def _lane_json(sw: Slackwater, reading: LaneReading, status: Status) -> dict[str, Any]:
+    lane = sw.lanes[reading.lane]
+    living = [one.lanes[lane.name] for one in status.workers if one.alive(status.now) and lane.name in one.lanes]
+    expired: dict[str, int] = {}
+    for counts in living:
+        for reason, count in counts.expired.items():
+            expired[reason] = expired.get(reason, 0) + count
+    return {
+        "ready": reading.ready,
+        "running": reading.running,
+        "slots": reading.slots,
+        "workers": reading.workers,
+        "oldest_age_s": None if reading.oldest_age is None else reading.oldest_age.total_seconds(),
+        "started": sum(counts.started for counts in living),
+        "finished": sum(counts.finished for counts in living),
+        "failed": sum(counts.failed for counts in living),
+        "expired": expired,
+        "protected": lane.protected,
+        "pool": str(lane.pool),
+        "niceness": lane.niceness,
+        "waits_on": [resource.name for resource in lane.waits_on],
+    }
+
+
+def _occurrence_json(one: Occurrence) -> dict[str, Any]:
+    return {
+        "id": str(one.id), "entry": one.entry, "due_at": one.due_at.isoformat(), "start_by": one.start_by.isoformat(),
+        "state": one.state.value, "reason": one.reason,
+        "jobs": {state.value: count for state, count in one.jobs.items()},
+    }
+
+
+def show(sw: Slackwater, status: Status, console: Console) -> None:
+    """Print the status as tables."""
+    lanes = Table("lane", "ready", "running", "slots", "workers", "oldest", "waits on", box=None, pad_edge=False)
+    for reading in status.readings:
+        lane = sw.lanes[reading.lane]
+        lanes.add_row(
+            lane.name + (" (protected)" if lane.protected else ""), *map(_count, (reading.ready, reading.running)),
+            *map(_count, (reading.slots, reading.workers)), _age(reading.oldest_age),
+            ", ".join(resource.name for resource in lane.waits_on),
+        )
+    console.print(lanes)
+    silent = [one.worker for one in status.workers if not one.alive(status.now)]
+    if silent:
+        console.print(f"silent workers: {', '.join(silent)}")
+    if not status.occurrences:
+        console.print("no occurrence in the last 24 hours")
+        return
+    table = Table("due", "entry", "state", "jobs", "why", box=None, pad_edge=False)
+    for one in status.occurrences:
+        due = one.due_at.astimezone(sw.schedule.zone_info).strftime("%a %H:%M")
+        jobs = ", ".join(f"{count} {state}" for state, count in one.jobs.items())
+        table.add_row(due, one.entry, one.state, jobs, one.reason or "")
+    console.print(table)
+
+
+def _count(value: int | None) -> str:
+    return "unknown" if value is None else str(value)
+
+
+def _age(value: timedelta | None) -> str:
+    return "" if value is None else f"{value.total_seconds():.1f} s"

@@ -1,0 +1,46 @@
+"""The processes of an application on one machine, as children of a supervisor."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from pathlib import Path
+
+from slackwater.local import Child, Servers
+
+SOFT_STOP = timedelta(seconds=20)
+
+
+def environment(servers: Servers, *, base: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment in which an application finds its servers (variables that Celery and we read)."""
+    return {
+        **base,
+        "CELERY_BROKER_URL": servers.broker_url,
+        "CELERY_RESULT_BACKEND": servers.backend_url,
+        "SLACKWATER_STORE_URL": servers.store_url,
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def balancer(app: str, *, env: Mapping[str, str], logs: Path) -> Child:
+    """Describe the balancer's process."""
+    return _child("balancer", [app, "balancer"], env=env, logs=logs)
+
+
+def workers(app: str, lanes: Iterable[str], *, env: Mapping[str, str], logs: Path) -> list[Child]:
+    """Describe a worker process for each lane."""
+    return [_child(f"worker-{lane}", [app, "worker", lane], env=env, logs=logs) for lane in lanes]
+
+
+def _child(name: str, words: list[str], *, env: Mapping[str, str], logs: Path) -> Child:
+    app, *rest = words
+    return Child(
+        name=name,
+        argv=[sys.executable, "-m", "slackwater", "-v", "-A", app, *rest],
+        env=dict(env),
+        log_path=logs / f"{name}.log",
+        stop_signal=signal.SIGTERM,
+        stop_within=SOFT_STOP,
+    )

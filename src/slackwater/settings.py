@@ -1,0 +1,88 @@
+"""Settings: one frozen object, filled from the environment in one place."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from datetime import timedelta
+from typing import Any, Self
+
+from slackwater.core.tempo import Tempo
+from slackwater.errors import ConfigurationError
+
+PREFIX = "SLACKWATER_"
+_NOT_OURS = ("SLACKWATER_TEST_",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How the processes behave; all spans are of the run clock.
+
+    Attributes:
+        store_url: The store's address; takes precedence over the one in the code, as Celery's own variables do.
+        tempo: How calendar time runs against run time (`SLACKWATER_TEMPO`).
+        presence_every: How often a worker refreshes its row.
+        presence_lives_for: How long a row counts; at least twice `presence_every`.
+        probe_every: How often the balancer reads the lanes.
+        settle_every: How often the balancer looks at open occurrences.
+        readings_kept_for: Older readings are deleted.
+        publish_batch: Jobs of a fan-out that are published at once.
+
+    Raises:
+        ConfigurationError: A value that cannot be.
+    """
+
+    store_url: str | None = None
+    tempo: Tempo = field(default_factory=Tempo.real)
+    presence_every: timedelta = timedelta(seconds=3)
+    presence_lives_for: timedelta = timedelta(seconds=10)
+    probe_every: timedelta = timedelta(seconds=5)
+    settle_every: timedelta = timedelta(seconds=2)
+    readings_kept_for: timedelta = timedelta(days=7)
+    publish_batch: int = 200
+
+    def __post_init__(self) -> None:
+        for name in ("presence_every", "probe_every", "settle_every", "readings_kept_for"):
+            if getattr(self, name) < timedelta(milliseconds=100):
+                raise ConfigurationError(f"setting {name}: must be at least 0.1 s, not {getattr(self, name)}")
+        if self.presence_lives_for < 2 * self.presence_every:
+            raise ConfigurationError(
+                f"setting presence_lives_for ({self.presence_lives_for}): must be at least twice presence_every "
+                f"({self.presence_every}), or a busy worker is taken for dead"
+            )
+        if self.publish_batch < 1:
+            raise ConfigurationError(f"setting publish_batch: must be at least 1, not {self.publish_batch}")
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str]) -> Self:
+        """Read `SLACKWATER_*`: spans in seconds, the tempo as `str(Tempo)` writes it.
+
+        Raises:
+            ConfigurationError: Unknown names (each with the nearest known one), or values that cannot be.
+        """
+        readers = {PREFIX + one.name.upper(): one.name for one in fields(cls)}
+        given = {name: text for name, text in environ.items() if name.startswith(PREFIX)}
+        given = {name: text for name, text in given.items() if not name.startswith(_NOT_OURS)}
+        if unknown := [_unknown(name, readers) for name in given if name not in readers]:
+            raise ConfigurationError(*unknown)
+        values: dict[str, Any] = {readers[name]: _read(name, readers[name], text) for name, text in given.items()}
+        return cls(**values)
+
+
+def _unknown(name: str, known: Mapping[str, str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"environment: {name} is no setting; " + (f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}")
+
+
+def _read(variable: str, name: str, text: str) -> Tempo | timedelta | int | str:
+    if name == "store_url":
+        return text
+    try:
+        if name == "tempo":
+            return Tempo.parse(text)
+        if name == "publish_batch":
+            return int(text)
+        return timedelta(seconds=float(text))
+    except (ValueError, OverflowError) as error:
+        raise ConfigurationError(f"environment: {variable}={text!r}: {error}") from error
