@@ -23,8 +23,8 @@ from sqlalchemy.orm import Session
         ("UPDATE nightshift.agent_runs SET state = 'submitting', filing_key = 'k'", "uq_agent_runs_filing_key"),
         ("UPDATE nightshift.agent_runs SET state = 'submitted', filing_key = 'k' WHERE id = 1",
          "ck_agent_runs_submitted_at"),
-        ("UPDATE nightshift.agent_runs SET state = 'submitted', filing_key = 'k1', filing_id = 'F1', submitted_at = now() "
-         "WHERE id = 1", "fk_agent_runs_id"),  # there is no filing
+        ("UPDATE nightshift.agent_runs SET state = 'submitted', filing_key = 'k1', filing_id = 'F1', "
+         "submitted_at = now() WHERE id = 1", "fk_agent_runs_id"),  # there is no filing
         ("INSERT INTO nightshift.filings (run_id, gateway_filing_id, key, accepted_at) VALUES (1, 'F1', 'k1', now())",
          "fk_filings_run_id"),  # the run has no such key
         ("UPDATE nightshift.attachments SET path = '/etc/passwd' WHERE id = 1", "ck_attachments_path_inside_folder"),

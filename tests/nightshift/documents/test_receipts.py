@@ -5,7 +5,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
-from nightshift.documents.lettering import FixedPitch, Pixels, PlainAscii, Rubik, Typeface
+from nightshift.documents.lettering import FixedPitch, PlainAscii, Rubik, Typeface
+from nightshift.documents.pixels import Pixels
 from nightshift.documents.receipt import Condition, DateStyle, Layout, Receipt, german_amount, german_date
 from nightshift.documents.receipt_content import random_receipt
 from nightshift.documents.receipts import draw_receipt, random_receipts

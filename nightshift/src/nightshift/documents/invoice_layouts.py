@@ -3,8 +3,9 @@
 from datetime import timedelta
 from decimal import Decimal
 
-from nightshift.documents.lettering import Pixels, Rubik
+from nightshift.documents.lettering import Rubik
 from nightshift.documents.paper import Paper
+from nightshift.documents.pixels import Pixels
 from nightshift.documents.receipt import DateStyle, Receipt, german_amount, german_date
 
 _WIDTH, _LENGTH = 1240, 1754

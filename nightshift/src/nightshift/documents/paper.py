@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nightshift.documents.lettering import Pixels, Typeface
+from nightshift.documents.lettering import Typeface
+from nightshift.documents.pixels import Pixels
 
 _WHITE, _BLACK = 255, 0
 _MAX_LENGTH = 4000  # a paper roll; cut where the print ends

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nightshift.documents.extraction import extract
-from nightshift.documents.lettering import Pixels
+from nightshift.documents.pixels import Pixels
 from nightshift.documents.scan import UnreadableDocument, load_scan
 from nightshift.documents.text_lines import Point, TextLine
 
@@ -75,8 +75,9 @@ class ReceiptReading:
 class ReceiptReader:
     """Optical character recognition (OCR) of receipts; make one per process and keep it.
 
-    The models (0.3 s, about 170 MB) are loaded by the first `read`, so that one made before a fork costs
-    nothing. Safe to share between threads; it reads one image at a time.
+    The models are loaded by the first `read` (one second; the process then has 240 MB, and 350 MB after a few
+    hundred images), so that a reader made before a fork costs nothing. Safe to share
+    between threads; it reads one image at a time.
     """
 
     def __init__(self) -> None:

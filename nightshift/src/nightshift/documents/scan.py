@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from nightshift.documents.lettering import Pixels
+from nightshift.documents.pixels import Pixels
 
 MAX_PIXELS = 80_000_000
 """A page of A4 at 600 dots an inch has 35 million; more than twice that is a mistake or an attack."""

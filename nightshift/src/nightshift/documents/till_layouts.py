@@ -3,8 +3,9 @@
 from datetime import timedelta
 from decimal import Decimal
 
-from nightshift.documents.lettering import FixedPitch, Pixels, PlainAscii, Rubik
+from nightshift.documents.lettering import FixedPitch, PlainAscii, Rubik, plain_ascii
 from nightshift.documents.paper import Paper
+from nightshift.documents.pixels import Pixels
 from nightshift.documents.receipt import Receipt, german_amount, german_date
 
 _REGULAR, _BOLD = Rubik(weight=400), Rubik(weight=700)
@@ -81,7 +82,7 @@ def fuel(receipt: Receipt) -> Pixels:
     """A till without umlauts; traps: litres and a unit price with three decimals, a card slip below."""
     paper = Paper(width=600, margin=40, face=PlainAscii(), size=28)
     vendor = receipt.vendor
-    paper.left(vendor.name.upper(), size=36)
+    paper.left(plain_ascii(vendor.name).upper(), size=36)
     for text in (vendor.street, vendor.place, f"USt-IdNr. {vendor.tax_number}"):
         paper.left(text, size=25)
     paper.skip(14)

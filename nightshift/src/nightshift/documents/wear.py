@@ -3,7 +3,7 @@
 import numpy as np
 from PIL import Image, ImageFilter
 
-from nightshift.documents.lettering import Pixels
+from nightshift.documents.pixels import Pixels
 from nightshift.documents.receipt import Condition
 
 _MAX_TILT_DEGREES = 4.0
