@@ -30,7 +30,18 @@ class OccurrenceState(StrEnum):
         return self not in OPEN_STATES
 
 
-OPEN_STATES = frozenset({OccurrenceState.DUE, OccurrenceState.QUEUED, OccurrenceState.RUNNING})
+_ONWARD = (OccurrenceState.DUE, OccurrenceState.QUEUED, OccurrenceState.RUNNING)
+OPEN_STATES = frozenset(_ONWARD)
+
+
+def sources(to: OccurrenceState) -> frozenset[OccurrenceState]:
+    """Return the states from which an occurrence comes to a state, that state itself included.
+
+    It never goes back (due, queued, running, final), and a final state is left for no other. That a move may be
+    repeated is what lets whoever has lost the answer ask again.
+    """
+    onward = _ONWARD if to.final else _ONWARD[: _ONWARD.index(to)]
+    return frozenset({*onward, to})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,3 @@
+from slackwater.adapters.postgres.store import PostgresStore
+
+__all__ = ["PostgresStore"]

@@ -1,0 +1,3 @@
+from slackwater.adapters.memory.store import MemoryStore
+
+__all__ = ["MemoryStore"]

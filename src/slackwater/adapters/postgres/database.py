@@ -1,0 +1,153 @@
+"""The database: its address, its connections, and what its errors mean; the only place that translates them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import errors
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from slackwater.errors import ConfigurationError, SchemaOutdated, SlackwaterError, StoreUnavailable
+
+CONNECT_TIMEOUT_S = 3
+SILENT_PEER_S = 15
+"""A server that answers nothing at all for so long (a cut cable) is given up."""
+_SCHEMES = frozenset({"postgresql", "postgres", "postgresql+psycopg"})
+_SCHEMA = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,62}")
+_SECRETS = ("password", "sslpassword")
+_UNKNOWN = (errors.UndefinedTable, errors.UndefinedColumn, errors.InvalidSchemaName)
+_GONE = (psycopg.OperationalError, psycopg.InterfaceError, errors.ReadOnlySqlTransaction)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Database:
+    """One schema of one database, behind a small pool of connections."""
+
+    engine: Engine
+    where: str
+    schema: str
+
+    def run(self, act: Callable[[Connection], T]) -> T:
+        """Run an act of one statement, which commits by itself.
+
+        Where the connection was lost it is run once more, on a new one: after a restart of the server each pooled
+        connection is found dead only by using it. So an act may happen twice, which each of a store's acts allows.
+
+        Raises:
+            StoreUnavailable: The database does not answer.
+            SchemaOutdated: It does, without our tables.
+        """
+        with self.translated():
+            try:
+                return self._once(act)
+            except DBAPIError as error:
+                if not error.connection_invalidated:
+                    raise
+                return self._once(act)
+
+    def _once(self, act: Callable[[Connection], T]) -> T:
+        with self.engine.connect() as connection:
+            return act(connection)
+
+    @contextmanager
+    def translated(self) -> Iterator[None]:
+        """Turn the driver's errors into ours."""
+        try:
+            yield
+        except PoolTimeout as error:
+            raise StoreUnavailable(
+                f"store {self.where}: no connection of its pool came free; raise pool_size", where=self.where
+            ) from error
+        except DBAPIError as error:
+            if (ours := self._translation(error)) is None:
+                raise
+            raise ours from error
+
+    def _translation(self, error: DBAPIError) -> SlackwaterError | None:
+        cause = (str(error.orig).strip() or type(error.orig).__name__).splitlines()[0]
+        if isinstance(error.orig, _UNKNOWN):
+            return SchemaOutdated(f"store {self.where}: {cause}; run `slackwater migrate`")
+        if isinstance(error.orig, errors.InsufficientPrivilege):
+            return ConfigurationError(f"store {self.where}: {cause}; grant its user schema {self.schema!r}")
+        if error.connection_invalidated or isinstance(error.orig, _GONE):
+            return StoreUnavailable(f"store {self.where} does not answer: {cause}", where=self.where)
+        return None
+
+
+def open_database(address: str, *, schema: str, pool_size: int, statement_timeout: timedelta) -> Database:
+    """Make ready to connect; connects to nothing yet.
+
+    Args:
+        address: `postgresql://USER@HOST/DATABASE`.
+        schema: Where its tables are.
+        pool_size: Most connections that a process holds.
+        statement_timeout: Longest that a statement may take, waiting for locks included.
+
+    Raises:
+        ConfigurationError: An address or a schema's name that cannot be.
+    """
+    if not _SCHEMA.fullmatch(schema):
+        raise ConfigurationError(
+            f"store: no schema can be named {schema!r}; give letters, digits, '_' and '-', at most 63"
+        )
+    url = _url(address)
+    engine = create_engine(
+        url,
+        connect_args={
+            "application_name": "slackwater",
+            "connect_timeout": CONNECT_TIMEOUT_S,
+            "tcp_user_timeout": SILENT_PEER_S * 1000,
+            "keepalives_idle": SILENT_PEER_S,
+            **url.query,
+        },
+        pool_size=pool_size,
+        max_overflow=0,
+        pool_timeout=10,
+        # Statements are single: no BEGIN and COMMIT around each, so one act is one round trip.
+        isolation_level="AUTOCOMMIT",
+        execution_options={"schema_translate_map": {None: schema}},
+    )
+    _settle_sessions(engine, statement_timeout)
+    return Database(engine=engine, where=_masked(url), schema=schema)
+
+
+def _url(address: str) -> URL:
+    try:
+        url = make_url(address)
+    except (ArgumentError, NoSuchModuleError, ValueError):
+        # Not chained: the original repeats the address, password and all.
+        raise ConfigurationError("store: its address cannot be read; give postgresql://USER@HOST/DATABASE") from None
+    if url.drivername not in _SCHEMES:
+        raise ConfigurationError(
+            f"store {_masked(url)}: {url.drivername!r} is no scheme of ours; give postgresql://USER@HOST/DATABASE"
+        )
+    return url.set(drivername="postgresql+psycopg")
+
+
+def _masked(url: URL) -> str:
+    shown = url.difference_update_query(_SECRETS)
+    return shown.set(drivername=url.drivername.partition("+")[0]).render_as_string(hide_password=True)
+
+
+def _settle_sessions(engine: Engine, statement_timeout: timedelta) -> None:
+    milliseconds = int(statement_timeout.total_seconds() * 1000)
+
+    def settle(connection: psycopg.Connection[Any], _record: object) -> None:
+        # Not as start-up `options`, which a connection pooler in between refuses.
+        before = connection.autocommit
+        connection.autocommit = True
+        connection.execute(f"SET statement_timeout = {milliseconds}")
+        connection.execute("SET timezone = 'UTC'")
+        connection.autocommit = before
+
+    event.listen(engine, "connect", settle)
