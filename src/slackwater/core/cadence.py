@@ -9,6 +9,14 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
+from slackwater.core.crontab_fields import (
+    DAY_OF_MONTH,
+    DAY_OF_WEEK,
+    HOUR,
+    MINUTE,
+    MONTH_OF_YEAR,
+    Field,
+)
 from slackwater.errors import ScheduleError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -30,36 +38,48 @@ class Crontab:
     day_of_week: str = _EVERY
 
     def __post_init__(self) -> None:
-        for expression in (self._by_date(), self._weekdays()):
-            try:
-                CronSim(expression, _EPOCH)
-            except CronSimError as error:
-                raise ScheduleError(
-                    f"{self}: {error}; fields are minute hour day_of_month month_of_year day_of_week"
-                ) from error
+        try:
+            DAY_OF_WEEK.numbers(self.day_of_week)
+            CronSim(self._by_date(), _EPOCH)
+        except (CronSimError, ValueError) as error:
+            raise ScheduleError(
+                f"{self}: {error}; fields are minute hour day_of_month month_of_year day_of_week, as Celery's"
+            ) from error
 
     def __str__(self) -> str:
         return f"crontab {self.minute} {self.hour} {self.day_of_month} {self.month_of_year} {self.day_of_week}"
 
     def _by_date(self) -> str:
-        return f"{self.minute} {self.hour} {self.day_of_month} {self.month_of_year} *"
-
-    def _weekdays(self) -> str:
-        return f"0 0 * * {self.day_of_week}"
+        fields = (
+            _plain(MINUTE, self.minute),
+            _plain(HOUR, self.hour),
+            _plain(DAY_OF_MONTH, self.day_of_month),
+            _plain(MONTH_OF_YEAR, self.month_of_year),
+            _EVERY,
+        )
+        return " ".join(fields)
 
     def after(self, instant: datetime, *, zone: ZoneInfo) -> Iterator[datetime]:
         """Yield the due instants (UTC) later than an instant, in order.
 
         Empty from the point on where nothing is due any more (30 February).
         """
-        local = instant.astimezone(zone)
-        weekdays = CronSim(self._weekdays(), local).weekdays
-        try:
-            for due in CronSim(self._by_date(), local):
-                if due.isoweekday() % 7 in weekdays or due.isoweekday() in weekdays:
-                    yield due.astimezone(UTC)
-        except StopIteration:
-            return
+        weekdays = DAY_OF_WEEK.numbers(self.day_of_week)
+        for due in CronSim(self._by_date(), instant.astimezone(zone)):
+            # Asked from within the hour that a clock change repeats, cronsim answers from its first pass.
+            if due.isoweekday() % 7 in weekdays and (at := due.astimezone(UTC)) > instant:
+                yield at
+
+
+def _plain(field: Field, text: str) -> str:
+    # A part that starts with a star is left so: cron then takes a run for one of many, not for a daily one, when the
+    # clock changes.
+    parts = text.lower().split(",")
+    numbers = [sorted(field.numbers(part)) for part in parts]
+    return ",".join(
+        part if part.startswith(_EVERY) else ",".join(map(str, asked))
+        for part, asked in zip(parts, numbers, strict=True)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -87,13 +87,19 @@ class Mark:
         try:
             return cls(
                 published_at=_instant(header["published_at"]),
-                lane=header.get("lane"),
+                lane=_name(header.get("lane")),
                 start_by=_instant(header["start_by"]) if header.get("start_by") else None,
                 occurrence=UUID(header["occurrence"]) if header.get("occurrence") else None,
                 elastic=header.get("elastic") is True,
             )
-        except (KeyError, TypeError, ValueError):
+        except (AttributeError, KeyError, TypeError, ValueError):
             return None
+
+
+def _name(text: object) -> str | None:
+    if text is not None and not isinstance(text, str):
+        raise TypeError(f"no name: {text!r}")
+    return text
 
 
 def _instant(text: str) -> datetime:

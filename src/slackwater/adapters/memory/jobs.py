@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from threading import Lock
@@ -19,36 +19,34 @@ class MemoryFanOuts:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._occurrence: dict[str, UUID] = {}
-        self._state: dict[str, JobState] = {}
+        self._by_occurrence: dict[UUID, dict[str, JobState]] = {}
+        self._owner: dict[str, UUID] = {}
 
     def add(self, occurrence: UUID, jobs: Sequence[str]) -> None:
         """Record jobs as queued; those already recorded are left as they are."""
         with self._lock:
             for job in jobs:
-                if job not in self._state:
-                    self._occurrence[job], self._state[job] = occurrence, JobState.QUEUED
+                owner = self._owner.setdefault(job, occurrence)
+                self._by_occurrence.setdefault(owner, {}).setdefault(job, JobState.QUEUED)
 
     def unsettled(self, occurrence: UUID, *, after: str, limit: int) -> Sequence[str]:
         """Return ids in no final state that sort after `after`, in order, at most `limit`."""
         with self._lock:
-            ids = [job for job in self._of(occurrence) if job > after and not self._state[job].final]
-        return sorted(ids)[:limit]
+            jobs = self._by_occurrence.get(occurrence, {})
+            return sorted(job for job, state in jobs.items() if job > after and not state.final)[:limit]
 
     def settle(self, states: Mapping[str, JobState], *, at: datetime) -> None:  # noqa: ARG002 - the port's shape
         """Record states; a final state is never changed."""
         with self._lock:
             for job, state in states.items():
-                if job in self._state and not self._state[job].final:
-                    self._state[job] = state
+                jobs = self._by_occurrence[self._owner[job]] if job in self._owner else {}
+                if job in jobs and not jobs[job].final:
+                    jobs[job] = state
 
     def counted(self, occurrence: UUID) -> dict[JobState, int]:
         """Return an occurrence's jobs, counted by state."""
         with self._lock:
-            return dict(Counter(self._state[job] for job in self._of(occurrence)))
-
-    def _of(self, occurrence: UUID) -> Iterator[str]:
-        return (job for job, owner in self._occurrence.items() if owner == occurrence)
+            return dict(Counter(self._by_occurrence.get(occurrence, {}).values()))
 
 
 class MemoryEndings:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -31,7 +31,7 @@ class PostgresPresence:
     def refresh(self, presence: Presence) -> None:
         """Write one worker's row; what an earlier start of the worker says late is dropped."""
         values = {name: getattr(presence, name) for name in _PRESENCE}
-        values["lanes"] = {lane: asdict(counts) for lane, counts in presence.lanes.items()}
+        values["lanes"] = {lane: _said(counts) for lane, counts in presence.lanes.items()}
         new = insert(said).values(values)
         statement = new.on_conflict_do_update(
             index_elements=["worker"],
@@ -82,6 +82,10 @@ def _presence(row: Row[Any]) -> Presence:
     values = dict(row._mapping)
     values["lanes"] = {lane: _counts(counts) for lane, counts in row.lanes.items()}
     return Presence(**values)
+
+
+def _said(counts: LaneCounts) -> dict[str, Any]:
+    return {**vars(counts), "expired": dict(counts.expired)}
 
 
 def _counts(said: dict[str, Any]) -> LaneCounts:
