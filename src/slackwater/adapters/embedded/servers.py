@@ -1,0 +1,125 @@
+"""The servers of a run: those whose addresses were given, and our own for the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import kombu
+import sqlalchemy as sa
+from sqlalchemy.exc import SQLAlchemyError
+
+from slackwater.adapters.embedded.postgres import PostgreSQL
+from slackwater.adapters.embedded.supervisor import Supervisor
+from slackwater.adapters.embedded.valkey import Valkey
+from slackwater.errors import ConfigurationError, LocalServiceError
+
+_ANSWERS_WITHIN_S = 5
+_REDIS = frozenset({"redis", "rediss"})
+_AMQP = frozenset({"amqp", "amqps", "pyamqp"})
+_POSTGRESQL = frozenset({"postgresql", "postgres", "postgresql+psycopg"})
+_SECRET = frozenset({"password", "sslpassword"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Servers:
+    """Where a run's servers are.
+
+    Attributes:
+        broker_url: The broker: Valkey, Redis or RabbitMQ.
+        backend_url: Where results are kept: the broker if it is a Valkey or Redis, else a Valkey of our own.
+        store_url: PostgreSQL.
+    """
+
+    broker_url: str = field(repr=False)
+    backend_url: str = field(repr=False)
+    store_url: str = field(repr=False)
+
+    @classmethod
+    def start(
+        cls, folder: Path, supervisor: Supervisor, *, broker_url: str | None = None, store_url: str | None = None
+    ) -> Self:
+        """Start what has no address, once what has one has answered.
+
+        Args:
+            folder: The run's folder, the one that the supervisor keeps its record in.
+            supervisor: Whose children the servers become.
+            broker_url: `redis://`, `rediss://`, `amqp://` or `amqps://`; None starts a Valkey.
+            store_url: `postgresql://`; None starts a PostgreSQL.
+
+        Raises:
+            ConfigurationError: An address of another kind, or another folder.
+            LocalServiceError: A given server does not answer, or one of ours did not start.
+        """
+        run = supervisor.folder
+        if folder.resolve() != run.path:
+            raise ConfigurationError(f"servers in {folder}: the supervisor's run folder is {run.path}; pass that")
+        if broker_url is not None:
+            _ask_broker(broker_url)
+        if store_url is not None:
+            _ask_store(store_url)
+        shared = broker_url if broker_url is not None and urlsplit(broker_url).scheme in _REDIS else None
+        backend_url = shared or Valkey(run).start(supervisor)
+        return cls(
+            broker_url=broker_url or backend_url,
+            backend_url=backend_url,
+            store_url=store_url or PostgreSQL(run).start(supervisor),
+        )
+
+
+def masked(url: str) -> str:
+    """Return an address without its passwords, for people."""
+    parts = urlsplit(url)
+    credentials, at, host = parts.netloc.rpartition("@")
+    user, colon, password = credentials.partition(":")
+    netloc = f"{user}{colon}{'***' if password else ''}{at}{host}"
+    query = [(name, "***" if name in _SECRET else value) for name, value in parse_qsl(parts.query, True)]
+    return urlunsplit(parts._replace(netloc=netloc, query=urlencode(query, safe="/*")))
+
+
+def _ask_broker(url: str) -> None:
+    scheme = urlsplit(url).scheme
+    if scheme not in _REDIS | _AMQP:
+        raise ConfigurationError(
+            f"broker {masked(url)}: {scheme or 'an empty scheme'} is not supported; give redis:// or amqp://"
+        )
+    timeouts = {"socket_connect_timeout": _ANSWERS_WITHIN_S, "socket_timeout": _ANSWERS_WITHIN_S}
+    options = timeouts if scheme in _REDIS else {}
+    try:
+        with kombu.Connection(url, connect_timeout=_ANSWERS_WITHIN_S, transport_options=options) as connection:
+            _reach(connection, url)
+    except ValueError as error:
+        raise ConfigurationError(f"broker {masked(url)}: {error}; correct the address") from error
+
+
+def _reach(connection: kombu.Connection, url: str) -> None:
+    try:
+        # A Redis channel pings the server when it is opened.
+        connection.connect()
+        connection.default_channel  # noqa: B018
+    except (*connection.connection_errors, *connection.channel_errors) as error:
+        raise _silent("broker", url, error) from error
+
+
+def _ask_store(url: str) -> None:
+    scheme = urlsplit(url).scheme
+    if scheme not in _POSTGRESQL:
+        raise ConfigurationError(
+            f"store {masked(url)}: {scheme or 'an empty scheme'} is not supported; give postgresql://"
+        )
+    try:
+        address = sa.make_url(url).set(drivername="postgresql+psycopg")
+        engine = sa.create_engine(address, poolclass=sa.NullPool, connect_args={"connect_timeout": _ANSWERS_WITHIN_S})
+        with engine.connect() as connection:
+            connection.execute(sa.text("SELECT 1"))
+    except SQLAlchemyError as error:
+        raise _silent("database", url, getattr(error, "orig", None) or error) from error
+
+
+def _silent(what: str, url: str, error: BaseException) -> LocalServiceError:
+    reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return LocalServiceError(
+        f"the {what} at {masked(url)} does not answer ({reason}); start it, or give no address to have one started"
+    )
