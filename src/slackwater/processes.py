@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -26,19 +26,21 @@ def environment(servers: Servers, *, base: Mapping[str, str]) -> dict[str, str]:
 
 def balancer(app: str, *, env: Mapping[str, str], logs: Path) -> Child:
     """Describe the balancer's process."""
-    return _child("balancer", [app, "balancer"], env=env, logs=logs)
+    return python("balancer", ["slackwater", "-v", "-A", app, "balancer"], env=env, logs=logs)
 
 
 def workers(app: str, lanes: Iterable[str], *, env: Mapping[str, str], logs: Path) -> list[Child]:
     """Describe a worker process for each lane."""
-    return [_child(f"worker-{lane}", [app, "worker", lane], env=env, logs=logs) for lane in lanes]
+    return [
+        python(f"worker-{lane}", ["slackwater", "-v", "-A", app, "worker", lane], env=env, logs=logs) for lane in lanes
+    ]
 
 
-def _child(name: str, words: list[str], *, env: Mapping[str, str], logs: Path) -> Child:
-    app, *rest = words
+def python(name: str, words: Sequence[str], *, env: Mapping[str, str], logs: Path) -> Child:
+    """Describe a process that runs a module of this Python (`python -m WORDS`)."""
     return Child(
         name=name,
-        argv=[sys.executable, "-m", "slackwater", "-v", "-A", app, *rest],
+        argv=(sys.executable, "-m", *words),
         env=dict(env),
         log_path=logs / f"{name}.log",
         stop_signal=signal.SIGTERM,

@@ -83,9 +83,7 @@ def gather(sw: Slackwater, course: Course, *, session: Session, processes: Seque
         lanes=list(sw.lanes.values()),
         occurrences=store.occurrences.since(course.starts_at),
         due=due_instants(sw.schedule, since=course.starts_at, until=course.ends_at),
-        readings=store.readings.between(
-            tempo.run_at(course.starts_at) - margin, tempo.run_at(course.ends_at) + margin
-        ),
+        readings=store.readings.between(tempo.run_at(course.starts_at) - margin, tempo.run_at(course.ends_at) + margin),
         demands=demands,
         claims=claims,
         runs=runs_of(events),
@@ -150,7 +148,9 @@ def _paired(tries: Sequence[Mapping[str, Any]], ends: Sequence[tuple[datetime, s
 def _scripted(course: Course, sw: Slackwater) -> list[Demand]:
     task = "submit_approved_run"
     return [
-        Demand(job=click.job, task=task, lane=sw.lane_of(task), source=DemandSource.SCRIPT, at=sw.clock.run_at(click.at))
+        Demand(
+            job=click.job, task=task, lane=sw.lane_of(task), source=DemandSource.SCRIPT, at=sw.clock.run_at(click.at)
+        )
         for click in course.clicks
     ]
 
@@ -212,7 +212,8 @@ def _clicks(
 
 
 def _tenants(session: Session) -> dict[int, str]:
-    return dict(session.execute(select(AgentRun.id, Tenant.name).join(Tenant, Tenant.id == AgentRun.tenant_id)).tuples())
+    query = select(AgentRun.id, Tenant.name).join(Tenant, Tenant.id == AgentRun.tenant_id)
+    return {run: tenant for run, tenant in session.execute(query)}
 
 
 def _instant(text: str) -> datetime:

@@ -1,0 +1,5 @@
+"""`python -m nightshift` is the `nightshift` command."""
+
+from nightshift.cli import main
+
+main()

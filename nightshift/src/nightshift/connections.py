@@ -1,0 +1,75 @@
+"""What a process of nightshift holds open: made when first needed, in the process (after a fork) that needs it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import RLock
+from typing import Any, TypeVar, cast
+
+import redis
+from sqlalchemy import Engine, create_engine
+from sqlalchemy.orm import Session
+
+from nightshift.banking.client import AggregatorClient
+from nightshift.banking.pacing import CallPacer
+from nightshift.documents.reading import ReceiptReader
+from nightshift.filings.client import FilingClient
+from nightshift.settings import NightSettings
+
+Made = TypeVar("Made")
+DATABASE_CONNECTIONS = 10
+"""For any number of threads: a body holds one only while it reads or writes the books, never while it waits."""
+
+
+@dataclass(kw_only=True)
+class Connections:
+    """Clients, the books and the reader of this process."""
+
+    settings: NightSettings
+    books_url: str
+    pacer_url: str
+    _made: dict[tuple[int, str], Any] = field(default_factory=dict, init=False)
+    _making: RLock = field(default_factory=RLock, init=False)
+
+    def _once(self, name: str, make: Callable[[], Made]) -> Made:
+        key = (os.getpid(), name)
+        with self._making:
+            if key not in self._made:
+                self._made[key] = make()
+            return cast("Made", self._made[key])
+
+    @property
+    def books(self) -> Engine:
+        """Return the books' engine."""
+        url = self.books_url.replace("postgresql://", "postgresql+psycopg://", 1)
+        return self._once("books", lambda: create_engine(url, pool_size=DATABASE_CONNECTIONS, max_overflow=0))
+
+    def session(self) -> Session:
+        """Open a session on the books; use it as a context manager and keep it short."""
+        return Session(self.books)
+
+    @property
+    def aggregator(self) -> AggregatorClient:
+        """Return the client of the bank aggregator, paced together with all other processes."""
+
+        def make() -> AggregatorClient:
+            pacer = CallPacer(
+                redis.Redis.from_url(self.pacer_url),
+                f"{self.settings.prefix}aggregator",
+                calls_per_second=self.settings.calls_per_second,
+            )
+            return AggregatorClient(self.settings.world_url, self.settings.world_token, pacer=pacer)
+
+        return self._once("aggregator", make)
+
+    @property
+    def gateway(self) -> FilingClient:
+        """Return the client of the filing gateway."""
+        return self._once("gateway", lambda: FilingClient(self.settings.world_url, self.settings.world_token))
+
+    @property
+    def reader(self) -> ReceiptReader:
+        """Return this process's reader of receipts."""
+        return self._once("reader", ReceiptReader)

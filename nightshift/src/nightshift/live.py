@@ -1,0 +1,120 @@
+"""The night as it runs: one screen that refreshes, or a line now and then where there is no screen."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from nightshift.course import Span
+from nightshift.schedule import ZONE
+from slackwater import LaneReading, Occurrence, OccurrenceState, Slackwater
+
+MARKS = {
+    OccurrenceState.DUE: "○",
+    OccurrenceState.QUEUED: "○",
+    OccurrenceState.RUNNING: "▶",
+    OccurrenceState.DONE: "●",
+    OccurrenceState.FAILED: "■",
+    OccurrenceState.EXPIRED: "⊘",
+    OccurrenceState.MISSED: "✕",
+}
+LINE_EVERY_S = 10.0
+LOOK_BACK = timedelta(seconds=15)
+BAR = 20
+
+
+@dataclass
+class Screen:
+    """Shows the night on a console; a context manager."""
+
+    console: Console
+    sw: Slackwater
+    span: Span
+    _live: Live | None = field(default=None, init=False)
+    _next_line: float = field(default=0.0, init=False)
+
+    def __enter__(self) -> Screen:
+        """Take the screen, where there is one."""
+        if self.console.is_terminal:
+            self._live = Live(console=self.console, refresh_per_second=4, transient=True)
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Give the screen back."""
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self) -> None:
+        """Show what the balancer has read last."""
+        if self._live is None and time.monotonic() < self._next_line:
+            return
+        self._next_line = time.monotonic() + LINE_EVERY_S
+        readings = latest(self.sw, now=self.sw.clock.run())
+        occurrences = self.sw.store.occurrences.since(self.span.starts_at)
+        calendar = self.sw.clock.calendar()
+        if self._live is None:
+            self.console.print(line(calendar, readings, occurrences), soft_wrap=True, highlight=False)
+        else:
+            self._live.update(picture(calendar, readings, occurrences, span=self.span))
+
+
+def latest(sw: Slackwater, *, now: datetime) -> list[LaneReading]:
+    """Return each lane's last reading; a lane that was not read lately is unknown."""
+    recent = {reading.lane: reading for reading in sw.store.readings.between(now - LOOK_BACK, now)}
+    return [recent.get(lane, LaneReading(at=now, lane=lane)) for lane in sw.lanes]
+
+
+def line(calendar: datetime, readings: Sequence[LaneReading], occurrences: Sequence[Occurrence]) -> str:
+    """Return the night's state in one line."""
+    lanes = ", ".join(f"{one.lane} {_count(one.running)} running {_count(one.ready)} waiting" for one in readings)
+    marks = " ".join(f"{MARKS[one.state]} {one.entry}" for one in occurrences)
+    return f"{_clock(calendar)}  {lanes}  {marks}".rstrip()
+
+
+def picture(
+    calendar: datetime, readings: Sequence[LaneReading], occurrences: Sequence[Occurrence], *, span: Span
+) -> RenderableType:
+    """Return the night's state as a small screen."""
+    whole = (span.ends_at - span.starts_at).total_seconds()
+    passed = min(max((calendar - span.starts_at).total_seconds(), 0.0), whole)
+    lanes = Table("lane", "slots in use", "running", "waiting", "oldest", box=None, pad_edge=False)
+    for one in readings:
+        lanes.add_row(one.lane, _bar(one), _count(one.running), _count(one.ready), _age(one.oldest_age))
+    head = Text(f"{_clock(calendar)} Berlin", style="bold")
+    parts: list[RenderableType] = [head, ProgressBar(total=whole, completed=passed, width=60), lanes]
+    parts += [Text(_occurrence(one)) for one in occurrences]
+    return Group(*parts)
+
+
+def _occurrence(one: Occurrence) -> str:
+    jobs = ", ".join(f"{count} {state}" for state, count in one.jobs.items())
+    return f"{MARKS[one.state]} {_clock(one.due_at)} {one.entry}: {one.state}" + (f" ({jobs})" if jobs else "")
+
+
+def _bar(one: LaneReading) -> str:
+    if one.slots is None or one.running is None:
+        return "unknown"
+    full = round(BAR * one.running / one.slots) if one.slots else 0
+    return "█" * full + "·" * (BAR - full) + f" of {one.slots}"
+
+
+def _count(value: int | None) -> str:
+    return "?" if value is None else str(value)
+
+
+def _age(value: timedelta | None) -> str:
+    return "" if value is None else f"{value.total_seconds():.1f} s"
+
+
+def _clock(instant: datetime) -> str:
+    return instant.astimezone(ZoneInfo(ZONE)).strftime("%H:%M")

@@ -1,0 +1,228 @@
+"""One compressed night, from an empty folder to the morning report."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from rich.console import Console
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session
+
+from nightshift.books.generator import generate
+from nightshift.books.migrate import migrate
+from nightshift.books.runs import runs_to_submit
+from nightshift.course import Span, scale_of, span_of, tempo_of
+from nightshift.errors import NightError
+from nightshift.ground import clear_broker, engine_of, own_database
+from nightshift.live import Screen
+from nightshift.people import PlannedClick, script, write_script
+from nightshift.report.gather import Course, gather
+from nightshift.report.publish import publish
+from nightshift.schedule import ZONE
+from nightshift.settings import NightSettings, Plan
+from nightshift.usage import Meter
+from nightshift.world_process import World, start_world
+from slackwater import Slackwater, processes
+from slackwater.local import Child, Data, RunFolder, Servers, StopSignals, Supervisor
+
+LEAD = timedelta(seconds=8)
+"""How long before the night begins its processes are started: they stand ready at 01:30."""
+LOOK_EVERY = timedelta(milliseconds=250)
+PROBE_EVERY_S = 1.0
+ANSWERS_WITHIN = timedelta(seconds=60)
+APP, PEOPLE = "nightshift.app", "people"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NightOptions:
+    """What a person asks of a night; see the command line's help."""
+
+    minutes: float
+    seed: int
+    plan: Plan
+    report: Path | None
+    folder: Path
+    world_port: int
+    broker_url: str | None
+    store_url: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """What a night's acts share once its servers run."""
+
+    options: NightOptions
+    folder: RunFolder
+    stop: StopSignals
+    supervisor: Supervisor
+    console: Console
+    meter: Meter
+    name: str
+    span: Span
+
+
+def run_night(options: NightOptions) -> bool:
+    """Run one night, and report.
+
+    Returns:
+        True if all the morning report's checks hold.
+
+    Raises:
+        NightError: It cannot run, or had to end early.
+        SlackwaterError: A server, a process or the folder failed.
+    """
+    console = Console()
+    with ExitStack() as stack:
+        stop = stack.enter_context(StopSignals())
+        folder = stack.enter_context(RunFolder(options.folder, now=datetime.now(UTC), data=Data.DISCARD))
+        if folder.cleaned:
+            console.print(folder.cleaned, soft_wrap=True)
+        supervisor = stack.enter_context(Supervisor(folder, interrupted=lambda: stop.requested))
+        day = datetime.now(ZoneInfo(ZONE)).date()
+        stage = Stage(
+            options=options, folder=folder, stop=stop, supervisor=supervisor, console=console, meter=Meter(),
+            name=secrets.token_hex(4), span=span_of(day),
+        )
+        return _run(stage, stack, day)
+
+
+def _run(stage: Stage, stack: ExitStack, day: date) -> bool:
+    options = stage.options
+    stage.console.print(f"night of {day:%d %B %Y}, plan {options.plan}, seed {options.seed}, {options.minutes:g} minutes")
+    servers = Servers.start(
+        stage.folder.path, stage.supervisor, broker_url=options.broker_url, store_url=options.store_url
+    )
+    store_url = stack.enter_context(own_database(servers.store_url, f"nightshift_{stage.name}"))
+    books = engine_of(store_url)
+    stack.callback(books.dispose)
+    clicks = _write_books(stage, books)
+    world = start_world(
+        stage.supervisor, stage.folder, seed=options.seed, day=day, port=options.world_port
+    )
+    env = _environment(stage, servers, world, store_url=store_url)
+    sw = _application(env)
+    stack.callback(_clear, stage, servers, sw)
+    stack.callback(sw.store.close)
+    sw.store.migrate()
+    _start(stage, sw, env, clicks)
+    _watch(stage, sw)
+    _stop(stage, sw)
+    course = Course(
+        plan=options.plan, seed=options.seed, minutes=options.minutes, starts_at=stage.span.starts_at,
+        ends_at=stage.span.ends_at, clicks=clicks, rate_limit=world.rate_limit, world_books=world.books,
+        journal=_journal(stage),
+    )
+    with Session(books) as session:
+        night = gather(sw, course, session=session, processes=stage.meter.uses())
+    return publish(night, console=stage.console, report=options.report, folder=stage.folder.path)
+
+
+def _journal(stage: Stage) -> Path:
+    return stage.folder.path / "journal"
+
+
+def _write_books(stage: Stage, books: Engine) -> Sequence[PlannedClick]:
+    """Fill the night's own database and folder, and draw the script of clicks."""
+    _must_go_on(stage)
+    for left in _journal(stage).glob("*.jsonl"):
+        left.unlink()
+    scale = scale_of(stage.options.minutes)
+    migrate(books)
+    with stage.console.status("writing the books and drawing receipts"):
+        generate(books, scale, seed=stage.options.seed, now=stage.span.starts_at, folder=stage.folder.path)
+    stage.console.print(
+        f"books: {scale.tenants} tenants, {scale.accounts} accounts, {scale.receipts} receipts, {scale.runs} approved runs"
+    )
+    with Session(books) as session:
+        runs = runs_to_submit(session)
+    span = stage.span
+    return script(
+        runs, seed=stage.options.seed, night=stage.name, starts_at=span.starts_at, ends_at=span.last_click_at
+    )
+
+
+def _environment(stage: Stage, servers: Servers, world: World, *, store_url: str) -> dict[str, str]:
+    settings = NightSettings(
+        plan=stage.options.plan,
+        prefix=f"night_{stage.name}_",
+        world_url=world.url,
+        world_token=world.token,
+        folder=stage.folder.path,
+        calls_per_second=world.rate_limit.calls_per_second,
+    )
+    tempo = tempo_of(stage.span, minutes=stage.options.minutes, run_start=datetime.now(UTC) + LEAD)
+    return {
+        **processes.environment(servers, base={}),
+        **settings.environment(),
+        "SLACKWATER_STORE_URL": store_url,
+        "SLACKWATER_TEMPO": str(tempo),
+        "SLACKWATER_PROBE_EVERY": str(PROBE_EVERY_S),
+        "SLACKWATER_SETTLE_EVERY": str(PROBE_EVERY_S),
+    }
+
+
+def _application(env: Mapping[str, str]) -> Slackwater:
+    """Load the application as its processes will: from the environment, which is read when it is imported."""
+    os.environ.update(env)
+    from nightshift.app import sw
+
+    sw.check()
+    return sw
+
+
+def _start(stage: Stage, sw: Slackwater, env: Mapping[str, str], clicks: Sequence[PlannedClick]) -> None:
+    _must_go_on(stage)
+    path = stage.folder.path / "clicks.json"
+    write_script(clicks, path)
+    logs = stage.folder.logs
+    children = [
+        processes.balancer(APP, env=env, logs=logs),
+        *processes.workers(APP, sw.lanes, env=env, logs=logs),
+        processes.python(PEOPLE, ["nightshift", "people", f"--script={path}"], env=env, logs=logs),
+    ]
+    for child in children:
+        stage.supervisor.start(child)
+    stage.console.print(f"{len(sw.lanes)} lanes, balancer, outside world and people run; logs in {logs}", soft_wrap=True)
+
+
+def _watch(stage: Stage, sw: Slackwater) -> None:
+    """Show the night until it is over and everybody who clicked has an answer."""
+    ends = sw.settings.tempo.run_at(stage.span.ends_at)
+    with Screen(stage.console, sw, stage.span) as screen:
+        while (now := sw.clock.run()) < ends or (PEOPLE in stage.supervisor.pids and now < ends + ANSWERS_WITHIN):
+            _must_go_on(stage)
+            stage.meter.sample({**stage.supervisor.pids, "night": os.getpid()})
+            screen.show()
+            stage.stop.wait(LOOK_EVERY)
+
+
+def _must_go_on(stage: Stage) -> None:
+    if stage.stop.requested:
+        raise NightError(f"stopped by {stage.stop.received[0].name} before the night was over; nothing is left running")
+    for died in stage.supervisor.poll():
+        if died.name == PEOPLE and died.exit_code == 0:
+            continue
+        raise NightError(f"{died.sentence}; the night is stopped, its log is {died.log_path}")
+
+
+def _stop(stage: Stage, sw: Slackwater) -> None:
+    """End producers first, then workers, which finish what they have begun; the servers stay for the report."""
+    stage.console.print("the night is over; the workers finish what they have begun")
+    stage.supervisor.stop(PEOPLE)
+    stage.supervisor.stop("balancer")
+    stage.supervisor.stop(*(f"worker-{lane}" for lane in sw.lanes))
+
+
+def _clear(stage: Stage, servers: Servers, sw: Slackwater) -> None:
+    """Leave nothing on servers that are not ours."""
+    prefix, queues = f"night_{stage.name}_", list(sw.queues.values())
+    if stage.options.broker_url is not None:
+        clear_broker(servers.broker_url, prefix=prefix, queues=queues)
+        clear_broker(servers.backend_url, prefix=prefix, queues=queues)

@@ -1,0 +1,34 @@
+"""Nightshift's lanes and schedule."""
+
+from __future__ import annotations
+
+from nightshift.settings import NightSettings, Plan
+from slackwater import Entry, Lane, Schedule, crontab, host, hours, model, peer
+
+ZONE = "Europe/Berlin"
+
+
+def lanes(settings: NightSettings) -> list[Lane]:
+    """Return the lanes, by what their work waits on."""
+    aggregator = peer("aggregator", calls_per_second=settings.calls_per_second)
+    return [
+        # About 40 calls are under way at 12 a second and 3.2 s each; the rest of the slots wait for the pacer.
+        Lane("transaction_sync", slots=settings.sync_slots, pool="threads", waits_on=[aggregator], protected=True),
+        Lane("transaction_postprocess", slots=settings.readers, pool="prefork", waits_on=[host]),
+        Lane(
+            "agent_realtime", slots=8, pool="threads", waits_on=[model(), peer("filing_gateway")], protected=True,
+            reserved=2,
+        ),
+    ]
+
+
+def schedule(plan: Plan) -> Schedule:
+    """Return the night's schedule. Every entry expires: now, or not at all; the next run takes over the backlog."""
+    sweep = crontab(hour=4, minute=30) if plan is Plan.SHIFTED else crontab(hour=2, minute=10)
+    return Schedule(
+        zone=ZONE,
+        entries={
+            "update_all_transactions": Entry(crontab(hour=2, minute=0), expires=hours(4)),
+            "categorize_uncategorized_transactions": Entry(sweep, expires=hours(3), elastic=True),
+        },
+    )

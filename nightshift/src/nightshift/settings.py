@@ -1,0 +1,79 @@
+"""Nightshift's settings: one frozen object, read from the environment in one place."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from pathlib import Path
+from typing import Self
+
+from nightshift.errors import NightError
+
+PREFIX = "NIGHTSHIFT_"
+
+
+class Plan(StrEnum):
+    """Where the heavy sweep stands in the night."""
+
+    SHIFTED = "shifted"
+    """After the bank window: the shift that a person once made by hand."""
+    COLLIDE = "collide"
+    """In the middle of the bank window, as it had drifted before."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NightSettings:
+    """What nightshift's processes share.
+
+    Attributes:
+        plan: Where the heavy sweep stands.
+        prefix: Keeps one night's queues, results and keys apart from another's on the same broker.
+        world_url: The outside world.
+        world_token: Bearer token that the world demands; never shown.
+        folder: The night's folder: receipts and journals.
+        calls_per_second: The aggregator's rate limit.
+        sync_slots: Slots of the network lane.
+        readers: Processes that read receipts.
+    """
+
+    plan: Plan = Plan.SHIFTED
+    prefix: str = ""
+    world_url: str = "http://127.0.0.1:8600"
+    world_token: str = field(default="", repr=False)
+    folder: Path = Path(".nightshift")
+    calls_per_second: float = 12.0
+    sync_slots: int = 64
+    readers: int = 2
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str]) -> Self:
+        """Read `NIGHTSHIFT_*`.
+
+        Raises:
+            NightError: An unknown name (with the nearest known one), or a value that cannot be.
+        """
+        readers = {PREFIX + one.name.upper(): one.name for one in fields(cls)}
+        values: dict[str, object] = {}
+        for variable in sorted(name for name in environ if name.startswith(PREFIX)):
+            if variable not in readers:
+                near = difflib.get_close_matches(variable, readers, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(readers)}"
+                raise NightError(f"environment: {variable} is no setting; {hint}")
+            values[readers[variable]] = _read(variable, readers[variable], environ[variable])
+        return cls(**values)  # type: ignore[arg-type]
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment from which `from_environment` reads the same settings."""
+        return {PREFIX + one.name.upper(): str(getattr(self, one.name)) for one in fields(self)}
+
+
+_KINDS = {"plan": Plan, "folder": Path, "calls_per_second": float, "sync_slots": int, "readers": int}
+
+
+def _read(variable: str, name: str, text: str) -> object:
+    try:
+        return _KINDS.get(name, str)(text)
+    except ValueError as error:
+        raise NightError(f"environment: {variable}={text!r}: {error}") from error

@@ -1,0 +1,67 @@
+"""Starting the outside world as a process of the night."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import sys
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from pathlib import Path
+
+from nightshift.errors import NightError
+from nightshift.world.cli import TOKEN_VARIABLE
+from nightshift.world.limiter import RateLimit
+from slackwater.errors import LocalServiceError
+from slackwater.local import Child, RunFolder, Supervisor
+
+RATE_LIMIT = RateLimit(calls_per_second=12.0, burst=6)
+READY = re.compile(r'^\{"ready": true')
+NAME = "world"
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """A world that serves.
+
+    Attributes:
+        url: Where.
+        token: Bearer token that it demands.
+        books: Its own books.
+        rate_limit: The aggregator's.
+    """
+
+    url: str
+    token: str = field(repr=False)
+    books: Path
+    rate_limit: RateLimit
+
+
+def start_world(supervisor: Supervisor, folder: RunFolder, *, seed: int, day: date, port: int) -> World:
+    """Start the outside world and wait until it serves.
+
+    Raises:
+        NightError: It cannot; says why in its own words.
+    """
+    token, books, log = secrets.token_urlsafe(24), folder.path / "world.sqlite", folder.log(NAME)
+    for left in folder.path.glob("world.sqlite*"):
+        left.unlink()
+    argv = [
+        sys.executable, "-m", "nightshift.world", f"--port={port}", f"--books={books}", f"--seed={seed}",
+        f"--today={day.isoformat()}", f"--calls-per-second={RATE_LIMIT.calls_per_second}", f"--burst={RATE_LIMIT.burst}",
+    ]
+    child = Child(
+        name=NAME, argv=tuple(argv), env={TOKEN_VARIABLE: token}, log_path=log, stop_within=timedelta(seconds=5)
+    )
+    try:
+        supervisor.start(child, ready=READY)
+    except LocalServiceError as error:
+        raise NightError(f"the outside world did not start: {_last_words(log) or error}") from error
+    lines = [line for line in log.read_text().splitlines() if READY.search(line)]
+    return World(url=str(json.loads(lines[-1])["url"]), token=token, books=books, rate_limit=RATE_LIMIT)
+
+
+def _last_words(log: Path) -> str:
+    lines = [line.removeprefix("Error: ") for line in log.read_text().splitlines() if line.strip()]
+    return lines[-1] if lines else ""
