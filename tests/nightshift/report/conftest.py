@@ -186,9 +186,7 @@ def occurrence(making: Making, entry: str, due: datetime, *, start_by: datetime,
     return made
 
 
-def end(
-    making: Making, made: Occurrence, *, ended: datetime, state: OccurrenceState, reason: str | None = None
-) -> None:
+def end(making: Making, made: Occurrence, *, ended: datetime, jobs: int, failed: int = 0) -> None:
     started = (made.published_at or RUN_ORIGIN) + timedelta(seconds=0.05)
     making.run(
         str(made.id),
@@ -197,7 +195,10 @@ def end(
         start_by=made.start_by,
         outcome="done",
     )
-    making.occurrences.append(replace(made, state=state, reason=reason, started_at=started, ended_at=ended))
+    told = {JobState.DONE: jobs - failed, JobState.FAILED: failed}
+    state = OccurrenceState.FAILED if failed else OccurrenceState.DONE
+    reason = f"{failed} of {jobs} jobs failed" if failed else None
+    making.occurrences.append(replace(made, state=state, reason=reason, started_at=started, ended_at=ended, jobs=told))
 
 
 def readings(making: Making) -> Iterator[LaneReading]:
@@ -227,12 +228,12 @@ def made_night(seed: int = 7, *, accounts: int = 400, receipts: int = 60, clicks
     making = Making(chance=random.Random(seed))
     banks = occurrence(making, "update_all_transactions", at(2, 0), start_by=at(4, 0), lane="transaction_sync")
     ended = bank_window(making, str(banks.id), accounts, due=at(2, 0), start_by=at(4, 0))
-    end(making, banks, ended=ended, state=OccurrenceState.DONE)
+    end(making, banks, ended=ended, jobs=accounts)
     reading = occurrence(
         making, "categorize_uncategorized_transactions", at(4, 15), start_by=at(6, 15), lane="transaction_postprocess"
     )
     ended = sweep(making, str(reading.id), receipts, due=at(4, 15), start_by=at(6, 15))
-    end(making, reading, ended=ended, state=OccurrenceState.FAILED, reason=f"1 of {receipts} jobs failed")
+    end(making, reading, ended=ended, failed=1, jobs=receipts)
     late = occurrence(making, "update_all_transactions", at(6, 45), start_by=at(7, 15), lane="transaction_sync")
     making.claims.append(Claim(job=str(late.id), state=JobState.EXPIRED, claimant=Claimant.ENDINGS, detail="late"))
     making.occurrences.append(

@@ -74,16 +74,20 @@ def with_silences(readings: Sequence[LaneReading]) -> list[LaneReading | None]:
     return told
 
 
-def gaps(readings: Sequence[LaneReading], scale: TimeScale) -> list[tuple[float, float]]:
-    """Return from where to where, in px, nothing of a lane's running work is known between readings that know it."""
-    known = [reading for reading in readings if reading.running is not None]
-    return [
-        (scale.x_of_run(one.at), scale.x_of_run(later.at))
-        for one, later in pairwise(known)
-        if any(one.at < reading.at < later.at for reading in readings) or _is_silence(one, later, readings)
-    ]
+def gaps(readings: Sequence[LaneReading | None], scale: TimeScale) -> list[tuple[float, float]]:
+    """Return from where to where, in px, a lane's running work is not known between readings that know it.
 
-
-def _is_silence(one: LaneReading, later: LaneReading, readings: Sequence[LaneReading]) -> bool:
-    span = (readings[-1].at - readings[0].at) / max(1, len(readings) - 1)
-    return later.at - one.at > _SILENCE * span
+    Args:
+        readings: Of one lane, in the order of time, as `with_silences` returns them.
+        scale: The night's clock.
+    """
+    found, last, is_open = [], None, False
+    for reading in readings:
+        if reading is None or reading.running is None:
+            is_open = True
+            continue
+        x = scale.x_of_run(reading.at)
+        if is_open and last is not None:
+            found.append((last, x))
+        last, is_open = x, False
+    return found

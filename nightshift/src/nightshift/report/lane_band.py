@@ -156,8 +156,9 @@ def _below(band: Band, scale: TimeScale, *, base: float) -> list[str]:
         None if one is None or one.ready is None else Sample(x=scale.x_of_run(one.at), amount=one.ready)
         for one in band.readings
     ]
-    css = "waiting" if band.lane.protected or not any(band.elastic) else "waiting amber"
-    parts = [path(area(samples, base, -height.of(1)), css)]
+    css = "waiting amber" if any(band.elastic) else "waiting"
+    shown = [one if one and one.amount else None for one in samples]
+    parts = [path(area(samples, base, -height.of(1)), css), path(edge(shown, base, -height.of(1)), f"{css} edge")]
     if peak > 1:
         highest = max((one for one in samples if one), key=lambda one: one.amount)
         parts.append(_peak_label(highest, peak, scale=scale, y=base + height.of(peak)))
@@ -172,9 +173,8 @@ def _peak_label(highest: Sample, peak: int, *, scale: TimeScale, y: float) -> st
 
 
 def _gaps(band: Band, scale: TimeScale, *, base: float) -> list[str]:
-    readings = [reading for reading in band.readings if reading is not None]
     parts = []
-    for left, right in gaps(readings, scale):
+    for left, right in gaps(band.readings, scale):
         label = "no reading"
         fits = right - left > width_of(label, 11.5) + 4
         shown = text(label if fits else "?", (left + right) / 2, base - 8, class_="sub halo", text_anchor="middle")

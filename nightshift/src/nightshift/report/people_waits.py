@@ -12,6 +12,7 @@ LIMIT_S = 0.5
 """A person's job should start within this, real time."""
 
 _FULL_S = 0.7
+_LIMIT_LABEL = f"{LIMIT_S} s: the limit for people; each dot is a click, as high as its wait"
 
 
 def lane_of_people(night: Night) -> str | None:
@@ -44,7 +45,7 @@ def draw_waits(night: Night, scale: TimeScale, *, top: float, px: float) -> str:
             path(f"M{scale.left:.1f} {limit_y:.1f}H{scale.right:.1f}", "limit"),
             *dots,
             path(f"M{scale.left:.1f} {base:.1f}H{scale.right:.1f}", "base"),
-            text(f"{LIMIT_S} s: the limit for people", scale.left + 6, limit_y - 3, class_="sub halo"),
+            text(_LIMIT_LABEL, scale.left + 6, limit_y - 3, class_="sub halo"),
         )
     )
 

@@ -94,6 +94,9 @@ def _key(scale: TimeScale) -> str:
         x += width_of(label, 11.5) + 36
     parts += [path(f"M{x:.1f} 39H{x + 16:.1f}", "way"), path(f"M{x + 17:.1f} 33v12", "tick")]
     parts.append(text("start_by: the last moment to start", x + 25, 43, class_="sub"))
+    x += 240
+    parts.append(tag("rect", x=x, y=33, width=11, height=11, class_="gap"))
+    parts.append(text("no reading: unknown, not zero", x + 17, 43, class_="sub"))
     return "".join(parts)
 
 

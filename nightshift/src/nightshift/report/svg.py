@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.sax.saxutils import escape, quoteattr
 
-CHARACTER_PX = 6.4
+CHARACTER_PX = 6.1
 """Mean width of a character at 12 px in the page's sans serif; names and digits come out a little narrower."""
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from xml.sax.saxutils import escape
 
 from nightshift.report.marks import Mark, draw_mark, mark_of
 from nightshift.report.scale import TimeScale
@@ -107,14 +108,15 @@ def _draw(placed: Placed, scale: TimeScale, *, y: float) -> str:
     if scale.shows(occurrence.start_by):
         parts.append(_way_to_start_by(occurrence, scale, y=y))
     parts.append(draw_mark(mark, due_x, y))
-    note_x = end_x + 8
+    note = note_of(occurrence)
+    note_css = f"sub halo {mark}-note"
     if placed.side is Side.LEFT:
         parts.append(text(occurrence.entry, due_x - 10, y + 4, class_="label halo", text_anchor="end"))
+        parts.append(text(note, end_x + 8, y + 4, class_=note_css) if note else "")
     elif placed.side is Side.RIGHT:
-        parts.append(text(occurrence.entry, note_x, y + 4, class_="label halo"))
-        note_x += width_of(occurrence.entry) + 6
-    if placed.side is not Side.NONE and (note := note_of(occurrence)):
-        parts.append(text(note, note_x, y + 4, class_=f"sub halo {mark}-note"))
+        after = tag("tspan", escape(note), dx=7, class_=note_css) if note else ""
+        label = escape(occurrence.entry) + after
+        parts.append(tag("text", label, x=end_x + 8, y=y + 4, class_="label halo"))
     return tag("g", *parts)
 
 
