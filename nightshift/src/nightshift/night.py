@@ -206,7 +206,7 @@ def _watch(stage: Stage, sw: Slackwater) -> None:
 def _must_go_on(stage: Stage) -> None:
     if stage.stop.requested:
         raise NightError(f"stopped by {stage.stop.received[0].name} before the night was over; nothing is left running")
-    for died in stage.supervisor.poll():
+    while (died := stage.supervisor.poll()) is not None:
         if died.name == PEOPLE and died.exit_code == 0:
             continue
         raise NightError(f"{died.sentence}; the night is stopped, its log is {died.log_path}")

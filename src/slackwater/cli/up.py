@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-import signal
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import Event
-from typing import Any
 
 import click
 
 from slackwater import processes
 from slackwater.cli.main import load
 from slackwater.errors import ConfigurationError, LocalServiceError
-from slackwater.local import RunFolder, Servers, Supervisor
+from slackwater.local import RunFolder, Servers, StopSignals, Supervisor
 
-POLL_S = 0.3
+LOOK_EVERY = timedelta(milliseconds=300)
 
 
 @click.command(name="up")
@@ -32,27 +30,27 @@ def command(context: click.Context, folder: Path, *, broker: str | None, store: 
     name = context.obj
     if not isinstance(name, str):
         raise ConfigurationError("`up` loads the application itself; run it as slackwater -A PACKAGE.MODULE up")
-    stop = Event()
-
-    def ask_to_stop(*_: Any) -> None:
-        stop.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, ask_to_stop)
-    with RunFolder(folder) as run, Supervisor(run) as supervisor:
-        for line in run.cleaned:
-            click.echo(line)
-        servers = Servers.start(run.path, supervisor, broker_url=broker, store_url=store)
-        env = processes.environment(servers, base=os.environ)
-        os.environ.update(env)
-        sw = load(context)
-        sw.check()
-        sw.store.migrate()
-        supervisor.start(processes.balancer(name, env=env, logs=run.logs))
-        for child in processes.workers(name, sw.lanes, env=env, logs=run.logs):
-            supervisor.start(child)
-        click.echo(f"up: {len(sw.lanes)} lanes ({', '.join(sw.lanes)}); logs in {run.logs}; Ctrl-C stops all")
-        while not stop.wait(POLL_S):
-            if (died := supervisor.poll()) is not None:
-                raise LocalServiceError(f"{died}; everything is stopped, its log is in {run.logs}")
+    with StopSignals() as stop, RunFolder(folder, now=datetime.now(UTC)) as run:
+        if run.cleaned:
+            click.echo(run.cleaned)
+        with Supervisor(run, interrupted=lambda: stop.requested) as supervisor:
+            env = _servers(run, supervisor, broker=broker, store=store)
+            sw = load(context)
+            sw.check()
+            sw.store.migrate()
+            supervisor.start(processes.balancer(name, env=env, logs=run.logs))
+            for child in processes.workers(name, sw.lanes, env=env, logs=run.logs):
+                supervisor.start(child)
+            click.echo(f"up: {len(sw.lanes)} lanes ({', '.join(sw.lanes)}); logs in {run.logs}; Ctrl-C stops all")
+            while not stop.wait(LOOK_EVERY):
+                if (died := supervisor.poll()) is not None:
+                    raise LocalServiceError(f"{died.sentence}; everything is stopped, its log is {died.log_path}")
     click.echo("down: everything is stopped")
+
+
+def _servers(run: RunFolder, supervisor: Supervisor, *, broker: str | None, store: str | None) -> dict[str, str]:
+    """Start what has no URL, and put all URLs where the application reads them when it is loaded."""
+    servers = Servers.start(run.path, supervisor, broker_url=broker, store_url=store)
+    env = processes.environment(servers, base={})
+    os.environ.update(env)
+    return env
