@@ -52,6 +52,10 @@ def to_json(report: Report) -> dict[str, Any]:
     }
 
 
+def _check(check: Check) -> dict[str, Any]:
+    return {**asdict(check), "evidence": list(check.evidence), "notes": list(check.notes)}
+
+
 def _waits(waits: Waits) -> dict[str, Any]:
     return {
         "count": waits.count,

@@ -102,6 +102,8 @@ def _waited(report: Report) -> Sentence:
         return Sentence(heading="People", text=text, is_alarming=bool(waits.unended))
     unanswered = report.figures.click_to_answer.unended
     told = "Everybody got an answer." if not unanswered else f"{count(unanswered, 'person', 'people')} got no answer."
+    if waits.unended:
+        told = f"{count(waits.unended, 'submission')} never started. {told}"
     answer = f" Half had it within {seconds(report.figures.click_to_answer.p50_s)} of their click."
     return Sentence(
         heading=f"People waited {seconds(waits.p95_s)}",
@@ -127,7 +129,7 @@ def _for_you(report: Report) -> Sentence:
 
 def for_you(report: Report) -> tuple[str, ...]:
     """List what a person should look at, the gravest first."""
-    checks = tuple(f"{check.name}: {check.summary}" for check in report.checks if not check.ok)
+    checks = tuple(f"“{check.name}” does not hold: {check.summary}" for check in report.checks if not check.ok)
     return (*checks, *_ended_badly(report), *_not_run(report))
 
 
