@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Text, column, select, table, text
-from sqlalchemy.util import memoized_property
 
 from slackwater.adapters.postgres.database import Database
 from slackwater.errors import SchemaOutdated
 
 VERSION_TABLE = "schema_version"
 _LOCK = 0x736C61636B  # "slack": migrations of one database, whatever the schema, wait for each other
-_SCRIPTS = Path(__file__).parent / "migrations"
+SCRIPTS = Path(__file__).parent / "migrations"
 
 
 class Schema:
     """One schema's tables, as a whole."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, scripts: Path = SCRIPTS) -> None:
         self._database = database
+        self._folder = scripts
 
-    @memoized_property
+    @cached_property
     def _scripts(self) -> ScriptDirectory:
-        return ScriptDirectory(str(_SCRIPTS))
+        return ScriptDirectory(str(self._folder))
 
     def check(self) -> None:
         """Make sure that the tables are of this program's version.
@@ -61,7 +62,7 @@ class Schema:
         # The scripts name no schema; LOCAL ends with the transaction.
         connection.execute(text(f"SET LOCAL search_path TO {schema}"))
         config = Config()
-        config.set_main_option("script_location", str(_SCRIPTS).replace("%", "%%"))
+        config.set_main_option("script_location", str(self._folder).replace("%", "%%"))
         config.attributes["connection"] = connection.execution_options(schema_translate_map=None)
         config.attributes["schema"] = self._database.schema
         command.upgrade(config, "head")
