@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Self
@@ -25,8 +26,8 @@ class Tempo:
     rate: float
 
     def __post_init__(self) -> None:
-        if not self.rate > 0:
-            raise ValueError(f"a tempo's rate must be above zero, not {self.rate}")
+        if not 0 < self.rate < math.inf:
+            raise ValueError(f"a tempo's rate must be above zero and finite, not {self.rate}")
         for name in ("run_origin", "calendar_origin"):
             if getattr(self, name).tzinfo is None:
                 raise ValueError(f"a tempo's {name} needs a time zone")
