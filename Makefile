@@ -26,7 +26,7 @@ check: setup ## format, lint, types, import rules, unit and property tests
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
-	@$(BIN)/lint-imports --no-timings
+	@$(BIN)/lint-imports
 	@$(BIN)/deptry src && cd nightshift && ../$(BIN)/deptry src
 	@$(BIN)/python -m pytest -q tests/unit tests/property
 

@@ -60,8 +60,11 @@ def build() -> None:
 def main() -> int:
     """Bring `.venv` up to date, once, whoever else tries at the same time."""
     if sys.version_info < OLDEST:
-        print(f"setup: Python {'.'.join(map(str, OLDEST))} or newer is needed, this is {sys.version.split()[0]}; "
-              "run `make PYTHON=/path/to/a/newer/python3`", file=sys.stderr)
+        print(
+            f"setup: Python {'.'.join(map(str, OLDEST))} or newer is needed, this is {sys.version.split()[0]}; "
+            "run `make PYTHON=/path/to/a/newer/python3`",
+            file=sys.stderr,
+        )
         return 2
     with (ROOT / ".bootstrap.lock").open("w") as lock:
         try:
@@ -74,9 +77,11 @@ def main() -> int:
         try:
             build()
         except subprocess.CalledProcessError as error:
-            print(f"setup: failed: {' '.join(map(str, error.cmd[:6]))} … ended with {error.returncode}; "
-                  "its message is above. Check that a package index is reachable, then run the same again.",
-                  file=sys.stderr)
+            print(
+                f"setup: failed: {' '.join(map(str, error.cmd[:6]))} … ended with {error.returncode}; "
+                "its message is above. Check that a package index is reachable, then run the same again.",
+                file=sys.stderr,
+            )
             return 1
     return 0
 

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from threading import Lock
 from typing import Any
 
-from celery import Celery, Task, signals
+from celery import Celery, signals
 
 from slackwater.adapters.celery.configuration import configure, conflicts, queues_of
-from slackwater.adapters.celery.fan_out import FanOut, FanOuts
+from slackwater.adapters.celery.fan_out import AnyTask, FanOut, FanOuts
 from slackwater.adapters.celery.guarding import Guard, GuardedRegistry
 from slackwater.adapters.celery.presence import Heartbeat, counts_of
 from slackwater.adapters.celery.publishing import Listener, Seam, install
@@ -72,7 +72,8 @@ class Slackwater:
         guard = Guard(app=app, clock=self.clock, store=lambda: self.store)
         self._seam = Seam(clock=self.clock, lane_of=self.lane_of, expire=guard.expire)
         install(app, self._seam)
-        app._tasks = GuardedRegistry(app._tasks, guard)
+        registry: Any = app  # the stubs leave the registry out
+        registry._tasks = GuardedRegistry(registry._tasks, guard)
         setattr(app, _ATTRIBUTE, self)
         _connect(self)
 
@@ -111,7 +112,7 @@ class Slackwater:
         lane = getattr(self.app.tasks.get(task), "lane", None)
         return lane if lane in self.lanes else None
 
-    def fan_out(self, task: Task, items: Iterable[Sequence[Any] | Mapping[str, Any]]) -> FanOut:
+    def fan_out(self, task: AnyTask, items: Iterable[Sequence[Any] | Mapping[str, Any]]) -> FanOut:
         """Publish one job of a task for each item (its args, or its kwargs), in batches.
 
         In the body of a job the ids are deterministic: the body may run twice. In an occurrence each job carries its
@@ -155,7 +156,7 @@ class Slackwater:
         ]
 
     def _unknown_lanes(self) -> list[str]:
-        found = []
+        found: list[str] = []
         for name, task in sorted(self.app.tasks.items()):
             lane = getattr(task, "lane", None)
             if lane is None or lane in self.lanes:

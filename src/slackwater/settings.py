@@ -72,7 +72,9 @@ class Settings:
 
 def _unknown(name: str, known: Mapping[str, str]) -> str:
     near = difflib.get_close_matches(name, known, n=1)
-    return f"environment: {name} is no setting; " + (f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}")
+    return f"environment: {name} is no setting; " + (
+        f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
+    )
 
 
 def _read(variable: str, name: str, text: str) -> Tempo | timedelta | int | str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -20,23 +21,46 @@ def cli() -> None:
 
 
 @cli.command("night")
-@click.option("--minutes", type=click.FloatRange(0.5, 600), default=4.0, show_default=True,
-              help="Real time that the night (01:30 to 08:00) takes; volumes are sized to it.")
+@click.option(
+    "--minutes",
+    type=click.FloatRange(0.5, 600),
+    default=4.0,
+    show_default=True,
+    help="Real time that the night (01:30 to 08:00) takes; volumes are sized to it.",
+)
 @click.option("--seed", type=int, default=7, show_default=True, help="Decides books, clicks and the outside world.")
-@click.option("--plan", type=click.Choice([str(plan) for plan in Plan]), default=str(Plan.SHIFTED), show_default=True,
-              help="shifted: the sweep stands in a quiet slot; collide: it stands in the bank window.")
-@click.option("--report", type=click.Path(path_type=Path, dir_okay=False), default=None,
-              help="Write the morning report here as JSON, and the page beside it as .html.")
-@click.option("--folder", type=click.Path(path_type=Path, file_okay=False), default=Path(".nightshift"),
-              show_default=True, help="State, logs and receipts; one night at a time.")
-@click.option("--world-port", type=click.IntRange(0, 65535), default=0, show_default="a free one",
-              help="Port of the outside world on 127.0.0.1.")
-@click.option("--broker", envvar="CELERY_BROKER_URL", help="Broker URL; without one a Valkey is started.")
-@click.option("--store", envvar="SLACKWATER_STORE_URL", help="PostgreSQL URL; without one a PostgreSQL is started.")
-def night(
-    minutes: float, seed: int, plan: str, report: Path | None, folder: Path, *, world_port: int,
-    broker: str | None, store: str | None,
-) -> None:
+@click.option(
+    "--plan",
+    type=click.Choice([str(plan) for plan in Plan]),
+    default=str(Plan.SHIFTED),
+    show_default=True,
+    help="shifted: the sweep stands in a quiet slot; collide: it stands in the bank window.",
+)
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    help="Write the morning report here as JSON, and the page beside it as .html.",
+)
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(".nightshift"),
+    show_default=True,
+    help="State, logs and receipts; one night at a time.",
+)
+@click.option(
+    "--world-port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default="a free one",
+    help="Port of the outside world on 127.0.0.1.",
+)
+@click.option("--broker", "broker_url", envvar="CELERY_BROKER_URL", help="Broker URL; without one a Valkey is started.")
+@click.option(
+    "--store", "store_url", envvar="SLACKWATER_STORE_URL", help="PostgreSQL URL; without one a PostgreSQL is started."
+)
+def night(plan: str, **options: Any) -> None:
     """Run one compressed night for real, show it live, and print the morning report.
 
     Starts Valkey and PostgreSQL (unless URLs are given), the outside world, the balancer and a worker for each lane;
@@ -44,11 +68,8 @@ def night(
     """
     from nightshift.night import NightOptions, run_night  # late: --help answers at once
 
-    options = NightOptions(
-        minutes=minutes, seed=seed, plan=Plan(plan), report=report, folder=folder, world_port=world_port,
-        broker_url=broker, store_url=store,
-    )
-    sys.exit(0 if run_night(options) else EXIT_NOT_WHOLE)
+    ok = run_night(NightOptions(plan=Plan(plan), **options))
+    sys.exit(0 if ok else EXIT_NOT_WHOLE)
 
 
 @cli.command("people", hidden=True)

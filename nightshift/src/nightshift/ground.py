@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 from urllib.parse import urlsplit
 
 import redis
@@ -52,7 +53,8 @@ def own_database(server_url: str, name: str) -> Iterator[str]:
 def clear_broker(url: str, *, prefix: str, queues: list[str]) -> None:
     """Take one night's queues and keys away from a broker or result backend, by their prefix."""
     if urlsplit(url).scheme.startswith("amqp"):
-        with Connection(url) as connection, connection.channel() as channel:
+        with Connection(url) as connection:
+            channel: Any = connection.default_channel
             for queue in queues:
                 channel.queue_delete(queue)
         return

@@ -19,7 +19,7 @@ from celery import Celery, signals
 
 from nightshift.errors import NightError
 from slackwater import Published, Slackwater
-from slackwater.inspect import mark_of
+from slackwater.inspection import mark_of
 
 PUBLISHED, STARTED, ENDED, CLICKED, ANSWERED = "published", "started", "ended", "clicked", "answered"
 
@@ -50,7 +50,9 @@ class Journal:
         try:
             os.write(self._descriptor(), text.encode())
         except OSError as error:
-            raise NightError(f"journal in {self.folder}: cannot be written ({error.strerror}); free space there") from error
+            raise NightError(
+                f"journal in {self.folder}: cannot be written ({error.strerror}); free space there"
+            ) from error
 
     def _descriptor(self) -> int:
         pid = os.getpid()
@@ -76,7 +78,7 @@ def follow(app: Celery, sw: Slackwater, journal: Journal) -> None:
     def published(jobs: Sequence[Published]) -> None:
         journal.write_all([_published(one) for one in jobs])
 
-    def started(sender: Any = None, task_id: str = "", task: Any = None, **_: Any) -> None:
+    def started(task_id: str = "", task: Any = None, **_: Any) -> None:
         if task is not None and task.app is app:
             mark = mark_of(task.request)
             journal.write(
@@ -90,12 +92,12 @@ def follow(app: Celery, sw: Slackwater, journal: Journal) -> None:
                 elastic=mark is not None and mark.elastic,
             )
 
-    def ended(sender: Any = None, task_id: str = "", task: Any = None, state: str | None = None, **_: Any) -> None:
+    def ended(task_id: str = "", task: Any = None, state: str | None = None, **_: Any) -> None:
         if task is not None and task.app is app:
             journal.write(ENDED, job=task_id, state=state or "")
 
     sw.on_published(published)
-    app.journal_receivers = (started, ended)  # signals hold their receivers weakly
+    app.__dict__["journal_receivers"] = (started, ended)  # signals hold their receivers weakly
     signals.task_prerun.connect(started)
     signals.task_postrun.connect(ended)
 

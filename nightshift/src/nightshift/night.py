@@ -30,7 +30,7 @@ from nightshift.settings import NightSettings, Plan
 from nightshift.usage import Meter
 from nightshift.world_process import World, start_world
 from slackwater import Slackwater, processes
-from slackwater.local import Child, Data, RunFolder, Servers, StopSignals, Supervisor
+from slackwater.local import Data, RunFolder, Servers, StopSignals, Supervisor
 
 LEAD = timedelta(seconds=8)
 """How long before the night begins its processes are started: they stand ready at 01:30."""
@@ -87,15 +87,23 @@ def run_night(options: NightOptions) -> bool:
         supervisor = stack.enter_context(Supervisor(folder, interrupted=lambda: stop.requested))
         day = datetime.now(ZoneInfo(ZONE)).date()
         stage = Stage(
-            options=options, folder=folder, stop=stop, supervisor=supervisor, console=console, meter=Meter(),
-            name=secrets.token_hex(4), span=span_of(day),
+            options=options,
+            folder=folder,
+            stop=stop,
+            supervisor=supervisor,
+            console=console,
+            meter=Meter(),
+            name=secrets.token_hex(4),
+            span=span_of(day),
         )
         return _run(stage, stack, day)
 
 
 def _run(stage: Stage, stack: ExitStack, day: date) -> bool:
     options = stage.options
-    stage.console.print(f"night of {day:%d %B %Y}, plan {options.plan}, seed {options.seed}, {options.minutes:g} minutes")
+    stage.console.print(
+        f"night of {day:%d %B %Y}, plan {options.plan}, seed {options.seed}, {options.minutes:g} minutes"
+    )
     servers = Servers.start(
         stage.folder.path, stage.supervisor, broker_url=options.broker_url, store_url=options.store_url
     )
@@ -103,9 +111,7 @@ def _run(stage: Stage, stack: ExitStack, day: date) -> bool:
     books = engine_of(store_url)
     stack.callback(books.dispose)
     clicks = _write_books(stage, books)
-    world = start_world(
-        stage.supervisor, stage.folder, seed=options.seed, day=day, port=options.world_port
-    )
+    world = start_world(stage.supervisor, stage.folder, seed=options.seed, day=day, port=options.world_port)
     env = _environment(stage, servers, world, store_url=store_url)
     sw = _application(env)
     stack.callback(_clear, stage, servers, sw)
@@ -115,8 +121,14 @@ def _run(stage: Stage, stack: ExitStack, day: date) -> bool:
     _watch(stage, sw)
     _stop(stage, sw)
     course = Course(
-        plan=options.plan, seed=options.seed, minutes=options.minutes, starts_at=stage.span.starts_at,
-        ends_at=stage.span.ends_at, clicks=clicks, rate_limit=world.rate_limit, world_books=world.books,
+        plan=options.plan,
+        seed=options.seed,
+        minutes=options.minutes,
+        starts_at=stage.span.starts_at,
+        ends_at=stage.span.ends_at,
+        clicks=clicks,
+        rate_limit=world.rate_limit,
+        world_books=world.books,
         journal=_journal(stage),
     )
     with Session(books) as session:
@@ -137,15 +149,14 @@ def _write_books(stage: Stage, books: Engine) -> Sequence[PlannedClick]:
     migrate(books)
     with stage.console.status("writing the books and drawing receipts"):
         generate(books, scale, seed=stage.options.seed, now=stage.span.starts_at, folder=stage.folder.path)
-    stage.console.print(
-        f"books: {scale.tenants} tenants, {scale.accounts} accounts, {scale.receipts} receipts, {scale.runs} approved runs"
+    counts = (
+        f"{scale.tenants} tenants, {scale.accounts} accounts, {scale.receipts} receipts, {scale.runs} approved runs"
     )
+    stage.console.print(f"books: {counts}")
     with Session(books) as session:
         runs = runs_to_submit(session)
     span = stage.span
-    return script(
-        runs, seed=stage.options.seed, night=stage.name, starts_at=span.starts_at, ends_at=span.last_click_at
-    )
+    return script(runs, seed=stage.options.seed, night=stage.name, starts_at=span.starts_at, ends_at=span.last_click_at)
 
 
 def _environment(stage: Stage, servers: Servers, world: World, *, store_url: str) -> dict[str, str]:
@@ -189,7 +200,9 @@ def _start(stage: Stage, sw: Slackwater, env: Mapping[str, str], clicks: Sequenc
     ]
     for child in children:
         stage.supervisor.start(child)
-    stage.console.print(f"{len(sw.lanes)} lanes, balancer, outside world and people run; logs in {logs}", soft_wrap=True)
+    stage.console.print(
+        f"{len(sw.lanes)} lanes, balancer, outside world and people run; logs in {logs}", soft_wrap=True
+    )
 
 
 def _watch(stage: Stage, sw: Slackwater) -> None:
@@ -198,7 +211,7 @@ def _watch(stage: Stage, sw: Slackwater) -> None:
     with Screen(stage.console, sw, stage.span) as screen:
         while (now := sw.clock.run()) < ends or (PEOPLE in stage.supervisor.pids and now < ends + ANSWERS_WITHIN):
             _must_go_on(stage)
-            stage.meter.sample({**stage.supervisor.pids, "night": os.getpid()})
+            stage.meter.sample(stage.supervisor.pids)
             screen.show()
             stage.stop.wait(LOOK_EVERY)
 

@@ -44,7 +44,7 @@ def _rebuild(kind: type[PeerError], sentence: str, facts: dict[str, object]) -> 
     return error
 
 
-class PeerUnavailable(PeerError):  # noqa: N818  # a state of the peer, read as a sentence
+class PeerUnavailable(PeerError):  # a state of the peer, read as a sentence
     """The peer gave no useful answer, also after the retries.
 
     Attributes:
@@ -66,7 +66,7 @@ class PeerUnavailable(PeerError):  # noqa: N818  # a state of the peer, read as 
         self.retry_after = retry_after
 
 
-class PeerRejected(PeerError):  # noqa: N818  # as above
+class PeerRejected(PeerError):  # as above
     """The peer refused the request itself.
 
     Attributes:
@@ -78,15 +78,15 @@ class PeerRejected(PeerError):  # noqa: N818  # as above
         self.status = status
 
 
-class PeerAnswerInvalid(PeerError):  # noqa: N818  # as above
+class PeerAnswerInvalid(PeerError):  # as above
     """The peer's answer does not have the shape of its interface."""
 
 
-class OutcomeUnknown(PeerError):  # noqa: N818  # as above
+class OutcomeUnknown(PeerError):  # as above
     """A submission was sent, and no answer tells what became of it."""
 
 
-class PacerUnavailable(PeerError):  # noqa: N818  # as above
+class PacerUnavailable(PeerError):  # as above
     """The call pacer's server cannot be reached; no call was made."""
 
 
@@ -150,9 +150,7 @@ def after_failure(tries: Tries, *, rule: RetryRule) -> NextTry:
     return NextTry(wait=rule.backoffs[tries.failed - 1], reason=f"failure {tries.failed}: backing off")
 
 
-def after_throttling(
-    tries: Tries, retry_after: dt.timedelta | None, *, rule: RetryRule, chance: float
-) -> NextTry:
+def after_throttling(tries: Tries, retry_after: dt.timedelta | None, *, rule: RetryRule, chance: float) -> NextTry:
     """Decide whether to ask again after a 429.
 
     Args:
@@ -165,9 +163,7 @@ def after_throttling(
     if tries.throttled >= rule.throttled_limit:
         return NextTry(wait=None, reason=f"throttled {tries.throttled} times")
     if wait > rule.longest_wait:
-        return NextTry(
-            wait=None, reason=f"asked to wait {wait.total_seconds():g} s, longer than a slot is held"
-        )
+        return NextTry(wait=None, reason=f"asked to wait {wait.total_seconds():g} s, longer than a slot is held")
     return NextTry(wait=wait * (1 + rule.jitter_ratio * chance), reason="throttled: waiting as asked")
 
 

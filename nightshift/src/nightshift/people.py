@@ -12,12 +12,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from pathlib import Path
 from uuid import NAMESPACE_URL, uuid5
 
-from pathlib import Path
-
 from nightshift.journal import ANSWERED, CLICKED, Journal
-from slackwater.inspect import JobStates
+from slackwater.inspection import JobStates
 
 LOOK_S = 0.02
 """How often a spinner looks."""
@@ -58,7 +57,9 @@ def script(
     instants = sorted(chance.uniform(0, span) for _ in order)
     return tuple(
         PlannedClick(
-            job=str(uuid5(NAMESPACE_URL, f"nightshift:{night}:click:{run}")), run_id=run, at=starts_at + timedelta(seconds=at)
+            job=str(uuid5(NAMESPACE_URL, f"nightshift:{night}:click:{run}")),
+            run_id=run,
+            at=starts_at + timedelta(seconds=at),
         )
         for run, at in zip(order, instants, strict=True)
     )

@@ -16,7 +16,11 @@ def lanes(settings: NightSettings) -> list[Lane]:
         Lane("transaction_sync", slots=settings.sync_slots, pool="threads", waits_on=[aggregator], protected=True),
         Lane("transaction_postprocess", slots=settings.readers, pool="prefork", waits_on=[host]),
         Lane(
-            "agent_realtime", slots=8, pool="threads", waits_on=[model(), peer("filing_gateway")], protected=True,
+            "agent_realtime",
+            slots=8,
+            pool="threads",
+            waits_on=[model(), peer("filing_gateway")],
+            protected=True,
             reserved=2,
         ),
     ]

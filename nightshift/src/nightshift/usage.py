@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import psutil
+import psutil  # type: ignore[import-untyped]
 
 from nightshift.report.night import ProcessUse
 
@@ -15,21 +15,21 @@ SAMPLE_EVERY_S = 2.0
 
 @dataclass
 class Meter:
-    """Samples processes with their descendants, by name."""
+    """Samples this process, and its children with their descendants, by name."""
 
     peaks: dict[str, int] = field(default_factory=dict)
     cpu: dict[str, float] = field(default_factory=dict)
     peak_total_bytes: int = 0
     _next: float = 0.0
 
-    def sample(self, pids: Mapping[str, int]) -> None:
-        """Take a sample, at most every two seconds."""
+    def sample(self, children: Mapping[str, int]) -> None:
+        """Take a sample of this process and its children (pid by name), at most every two seconds."""
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + SAMPLE_EVERY_S
         total = 0
-        for name, pid in pids.items():
-            memory, cpu = _of_tree(pid)
+        for name, members in {"night": [_myself()], **{name: _tree(pid) for name, pid in children.items()}}.items():
+            memory, cpu = _use_of(members)
             total += memory
             self.peaks[name] = max(self.peaks.get(name, 0), memory)
             self.cpu[name] = max(self.cpu.get(name, 0.0), cpu)
@@ -38,19 +38,29 @@ class Meter:
     def uses(self) -> list[ProcessUse]:
         """Return what was seen, and the peak of all together."""
         each = [ProcessUse(name=name, peak_rss_bytes=peak, cpu_s=self.cpu[name]) for name, peak in self.peaks.items()]
-        return [*each, ProcessUse(name="all together", peak_rss_bytes=self.peak_total_bytes, cpu_s=sum(self.cpu.values()))]
+        return [
+            *each,
+            ProcessUse(name="all together", peak_rss_bytes=self.peak_total_bytes, cpu_s=sum(self.cpu.values())),
+        ]
 
 
-def _of_tree(pid: int) -> tuple[int, float]:
-    """Return memory in bytes and processor time in seconds of a process and its descendants.
+def _myself() -> psutil.Process:
+    return psutil.Process()
+
+
+def _tree(pid: int) -> list[psutil.Process]:
+    try:
+        root = psutil.Process(pid)
+        return [root, *root.children(recursive=True)]
+    except psutil.Error:
+        return []
+
+
+def _use_of(members: Sequence[psutil.Process]) -> tuple[int, float]:
+    """Return memory in bytes and processor time in seconds of some processes.
 
     Memory is the proportional set size where the system tells it (pages shared by forks count once), else resident.
     """
-    try:
-        root = psutil.Process(pid)
-        members = [root, *root.children(recursive=True)]
-    except psutil.Error:
-        return 0, 0.0
     memory, cpu = 0, 0.0
     for member in members:
         try:

@@ -48,8 +48,15 @@ def start_world(supervisor: Supervisor, folder: RunFolder, *, seed: int, day: da
     for left in folder.path.glob("world.sqlite*"):
         left.unlink()
     argv = [
-        sys.executable, "-m", "nightshift.world", f"--port={port}", f"--books={books}", f"--seed={seed}",
-        f"--today={day.isoformat()}", f"--calls-per-second={RATE_LIMIT.calls_per_second}", f"--burst={RATE_LIMIT.burst}",
+        sys.executable,
+        "-m",
+        "nightshift.world",
+        f"--port={port}",
+        f"--books={books}",
+        f"--seed={seed}",
+        f"--today={day.isoformat()}",
+        f"--calls-per-second={RATE_LIMIT.calls_per_second}",
+        f"--burst={RATE_LIMIT.burst}",
     ]
     child = Child(
         name=NAME, argv=tuple(argv), env={TOKEN_VARIABLE: token}, log_path=log, stop_within=timedelta(seconds=5)

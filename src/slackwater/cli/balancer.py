@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from slackwater.adapters.brokers.results import CeleryResults
 from slackwater.adapters.brokers import open_gauge
+from slackwater.adapters.brokers.results import CeleryResults
 from slackwater.adapters.celery.publisher import CeleryPublisher
 from slackwater.app import Slackwater
 from slackwater.cli.main import load

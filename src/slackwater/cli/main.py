@@ -46,7 +46,9 @@ def load(context: click.Context) -> Slackwater:
     try:
         found = find_app(named)
     except (ImportError, AttributeError) as error:
-        raise ConfigurationError(f"application {named!r}: {error}; pass -A PACKAGE.MODULE of the Celery application") from error
+        raise ConfigurationError(
+            f"application {named!r}: {error}; pass -A PACKAGE.MODULE of the Celery application"
+        ) from error
     if not isinstance(found, Celery):
         raise ConfigurationError(f"{named!r} holds no Celery application; pass -A PACKAGE.MODULE:NAME")
     return Slackwater.of(found)

@@ -63,8 +63,12 @@ def to_json(sw: Slackwater, status: Status) -> dict[str, Any]:
         "lanes": {reading.lane: _lane_json(sw, reading, status) for reading in status.readings},
         "workers": [
             {
-                "worker": one.worker, "host": one.host, "pid": one.pid, "alive": one.alive(status.now),
-                "refreshed_at": one.refreshed_at.isoformat(), "lanes": list(one.lanes),
+                "worker": one.worker,
+                "host": one.host,
+                "pid": one.pid,
+                "alive": one.alive(status.now),
+                "refreshed_at": one.refreshed_at.isoformat(),
+                "lanes": list(one.lanes),
             }
             for one in status.workers
         ],
@@ -98,8 +102,12 @@ def _lane_json(sw: Slackwater, reading: LaneReading, status: Status) -> dict[str
 
 def _occurrence_json(one: Occurrence) -> dict[str, Any]:
     return {
-        "id": str(one.id), "entry": one.entry, "due_at": one.due_at.isoformat(), "start_by": one.start_by.isoformat(),
-        "state": one.state.value, "reason": one.reason,
+        "id": str(one.id),
+        "entry": one.entry,
+        "due_at": one.due_at.isoformat(),
+        "start_by": one.start_by.isoformat(),
+        "state": one.state.value,
+        "reason": one.reason,
         "jobs": {state.value: count for state, count in one.jobs.items()},
     }
 
@@ -110,8 +118,10 @@ def show(sw: Slackwater, status: Status, console: Console) -> None:
     for reading in status.readings:
         lane = sw.lanes[reading.lane]
         lanes.add_row(
-            lane.name + (" (protected)" if lane.protected else ""), *map(_count, (reading.ready, reading.running)),
-            *map(_count, (reading.slots, reading.workers)), _age(reading.oldest_age),
+            lane.name + (" (protected)" if lane.protected else ""),
+            *map(_count, (reading.ready, reading.running)),
+            *map(_count, (reading.slots, reading.workers)),
+            _age(reading.oldest_age),
             ", ".join(resource.name for resource in lane.waits_on),
         )
     console.print(lanes)

@@ -17,8 +17,13 @@ LOOK_EVERY = timedelta(milliseconds=300)
 
 
 @click.command(name="up")
-@click.option("--folder", type=click.Path(path_type=Path), default=Path(".slackwater"), show_default=True,
-              help="State, logs and sockets of this machine's run.")
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    default=Path(".slackwater"),
+    show_default=True,
+    help="State, logs and sockets of this machine's run.",
+)
 @click.option("--broker", envvar="CELERY_BROKER_URL", help="Broker URL; without one a Valkey is started.")
 @click.option("--store", envvar="SLACKWATER_STORE_URL", help="PostgreSQL URL; without one a PostgreSQL is started.")
 @click.pass_context

@@ -27,7 +27,9 @@ POLL_S = 0.2
 @click.option("--name", help="Node name before the @; by default the lane's name.")
 @click.option("--loglevel", default="WARNING", show_default=True, help="Celery's log level.")
 @click.pass_context
-def command(context: click.Context, lanes: Sequence[str], *, slots: int | None, name: str | None, loglevel: str) -> None:
+def command(
+    context: click.Context, lanes: Sequence[str], *, slots: int | None, name: str | None, loglevel: str
+) -> None:
     """Run a Celery worker for each LANE, with the lane's queue, pool, slots, prefetch, niceness and node name.
 
     One lane runs in this process; several run in a process each, since each has a pool of its own.

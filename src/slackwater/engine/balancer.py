@@ -60,7 +60,14 @@ class Balancer:
     """Runs the duties until it is told to stop. Paced by the monotonic clock; only what is due is on the calendar."""
 
     def __init__(
-        self, *, ticker: Ticker, settler: Settler, probe: Probe, readings: ReadingStore, clock: Clock, settings: Settings
+        self,
+        *,
+        ticker: Ticker,
+        settler: Settler,
+        probe: Probe,
+        readings: ReadingStore,
+        clock: Clock,
+        settings: Settings,
     ) -> None:
         self._ticker = ticker
         self._clock = clock
@@ -69,7 +76,9 @@ class Balancer:
         self._duties = [
             self._tick,
             Duty("settle", settler.settle, settings.settle_every),
-            Duty("probe", lambda: keep(readings, probe.read(), kept_for=settings.readings_kept_for), settings.probe_every),
+            Duty(
+                "probe", lambda: keep(readings, probe.read(), kept_for=settings.readings_kept_for), settings.probe_every
+            ),
         ]
 
     def run(self, stop: Event) -> None:

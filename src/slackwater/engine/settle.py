@@ -44,12 +44,13 @@ class Settler:
             return True
         verdict = judge(parent, counted.jobs, now=counted.state)
         if verdict.state is not counted.state:
-            self.occurrences.advance(
-                occurrence.id, to=verdict.state, at=self.clock.run(), reason=verdict.reason
-            )
+            self.occurrences.advance(occurrence.id, to=verdict.state, at=self.clock.run(), reason=verdict.reason)
         if verdict.state.final:
             log.info(
-                "occurrence ended", entry=occurrence.entry, state=verdict.state.value, reason=verdict.reason,
+                "occurrence ended",
+                entry=occurrence.entry,
+                state=verdict.state.value,
+                reason=verdict.reason,
                 jobs={state.value: count for state, count in counted.jobs.items()},
             )
         return verdict.state.final

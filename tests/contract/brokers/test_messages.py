@@ -8,7 +8,7 @@ from tests.contract.brokers.conftest import Broker
 
 from slackwater.adapters.brokers import open_gauge
 from slackwater.errors import BrokerUnavailable, ConfigurationError
-from slackwater.inspect import Messages, open_messages
+from slackwater.inspection import Messages, open_messages
 
 
 @pytest.fixture

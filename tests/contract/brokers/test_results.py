@@ -12,7 +12,7 @@ from tests.contract.brokers.links import PrivateValkey, free_port
 
 from slackwater.core.job import JobState
 from slackwater.errors import BrokerUnavailable
-from slackwater.inspect import JobStates
+from slackwater.inspection import JobStates
 
 
 @pytest.fixture(params=["valkey", "sqlite"])

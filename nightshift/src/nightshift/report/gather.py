@@ -34,7 +34,7 @@ from nightshift.schedule import ZONE
 from nightshift.world.books import read_calls, read_filings
 from nightshift.world.limiter import RateLimit
 from slackwater import JobState, Schedule, Slackwater
-from slackwater.inspect import JobStates, open_messages
+from slackwater.inspection import JobStates, open_messages
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,7 +213,7 @@ def _clicks(
 
 def _tenants(session: Session) -> dict[int, str]:
     query = select(AgentRun.id, Tenant.name).join(Tenant, Tenant.id == AgentRun.tenant_id)
-    return {run: tenant for run, tenant in session.execute(query)}
+    return {row[0]: row[1] for row in session.execute(query)}
 
 
 def _instant(text: str) -> datetime:

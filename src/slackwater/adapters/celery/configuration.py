@@ -117,9 +117,7 @@ class _Router:
     def __init__(self, *, lanes: Mapping[str, Lane], names: Mapping[str, str], app: Celery) -> None:
         self._lanes, self._names, self._app = lanes, names, app
 
-    def __call__(
-        self, name: str, args: Any, kwargs: Any, options: Any, task: Any = None, **_: Any
-    ) -> dict[str, str] | None:
+    def __call__(self, name: str, *_: Any, task: Any = None, **__: Any) -> dict[str, str] | None:
         known = task if task is not None else self._app.tasks.get(name)
         lane = getattr(known, "lane", None)
-        return {"queue": self._names[lane]} if lane in self._lanes else None
+        return {"queue": self._names[lane]} if isinstance(lane, str) and lane in self._lanes else None

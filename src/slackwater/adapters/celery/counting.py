@@ -8,12 +8,24 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from billiard.einfo import ExceptionWithTraceback
 from celery.exceptions import Ignore, Reject, Retry
 from celery.utils.imports import symbol_by_name
 from celery.worker import state
 
 from slackwater.core.reading import LaneCounts
+
+
+class NotStarted(Ignore):
+    """Ends a delivery without its body; travels from the pool to the worker, which acknowledges the message.
+
+    Attributes:
+        state: What the job ended as.
+        reason: Why.
+    """
+
+    def __init__(self, state: str, reason: str) -> None:
+        super().__init__(state, reason)
+        self.state, self.reason = state, reason
 
 
 @dataclass
@@ -33,8 +45,8 @@ class Tally:
     def fail(self, task: str, error: BaseException) -> None:
         """Count how a job ended that did not return."""
         with self._lock:
-            if isinstance(error, Ignore) and hasattr(error, "reason"):
-                self.not_started[task][str(error.state), str(error.reason)] += 1
+            if isinstance(error, NotStarted):
+                self.not_started[task][error.state, error.reason] += 1
             elif not isinstance(error, (Ignore, Reject, Retry)):
                 self.failed[task] += 1
 
@@ -55,6 +67,12 @@ class Tally:
 def busy_by_task() -> Mapping[str, int]:
     """Count the bodies that this worker process runs now, by task name."""
     return Counter(str(request.name) for request in list(state.active_requests))
+
+
+def _inner(error: BaseException) -> BaseException:
+    """Unwrap what billiard puts around an error to carry its traceback between processes."""
+    inner = getattr(error, "exc", None)
+    return inner if type(error).__name__ == "ExceptionWithTraceback" and isinstance(inner, BaseException) else error
 
 
 _TALLY = "slackwater_tally"
@@ -78,7 +96,7 @@ def count_requests_of(request: str | type) -> type:
 
     def on_failure(self: Any, exc_info: Any, *args: Any, **kwargs: Any) -> Any:
         error = exc_info.exception
-        tally_of(self.app).fail(str(self.name), error.exc if isinstance(error, ExceptionWithTraceback) else error)
+        tally_of(self.app).fail(str(self.name), _inner(error))
         return fail(self, exc_info, *args, **kwargs)
 
     return type("CountedRequest", (stock,), {"on_accepted": on_accepted, "on_failure": on_failure})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import NAMESPACE_OID, UUID, uuid4, uuid5
 
 import structlog
@@ -20,6 +20,7 @@ from slackwater.ports import Clock, Store
 
 log = structlog.get_logger("slackwater.fan_out")
 PUBLISH_TRIES = 3
+AnyTask: TypeAlias = "Task[Any, Any]"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +53,7 @@ class FanOuts:
     clock: Clock
     batch: int
 
-    def publish(self, task: Task, items: Iterable[Sequence[Any] | Mapping[str, Any]]) -> FanOut:
+    def publish(self, task: AnyTask, items: Iterable[Sequence[Any] | Mapping[str, Any]]) -> FanOut:
         """Publish one job of a task for each item: its positional arguments, or its keyword arguments.
 
         Guarantee: at least once under the same ids. In an occurrence a durable row is written for each job before it
@@ -79,14 +80,14 @@ class FanOuts:
         if mark is not None and mark.occurrence is not None:
             self.store().fan_outs.add(mark.occurrence, jobs)
 
-    def _expire(self, task: Task, batch: Sequence[_Item], mark: Mark | None) -> None:
+    def _expire(self, task: AnyTask, batch: Sequence[_Item], mark: Mark | None) -> None:
         # Each passes the seam, which ends it: its result, its ending, and a line in the log.
         for item in batch:
             task.apply_async(args=item.args, kwargs=dict(item.kwargs), task_id=item.job)
         if mark is not None and mark.occurrence is not None:
             self.store().fan_outs.settle({item.job: JobState.EXPIRED for item in batch}, at=self.clock.run())
 
-    def _send(self, task: Task, batch: Sequence[_Item]) -> None:
+    def _send(self, task: AnyTask, batch: Sequence[_Item]) -> None:
         for tries_left in reversed(range(PUBLISH_TRIES)):
             try:
                 self._send_once(task, batch)
@@ -102,7 +103,7 @@ class FanOuts:
             else:
                 return
 
-    def _send_once(self, task: Task, batch: Sequence[_Item]) -> None:
+    def _send_once(self, task: AnyTask, batch: Sequence[_Item]) -> None:
         with self.seam.batch(), self.app.producer_or_acquire() as producer, producer.batch(max_size=len(batch) * 2):
             for item in batch:
                 task.apply_async(args=item.args, kwargs=dict(item.kwargs), task_id=item.job, producer=producer)
@@ -115,7 +116,7 @@ def _parent() -> tuple[UUID, Mark | None]:
     return job_uuid(job) or uuid5(NAMESPACE_OID, job), mark_of(current_task.request)
 
 
-def _named(task: Task, items: Iterable[Sequence[Any] | Mapping[str, Any]], *, parent: UUID) -> Iterator[_Item]:
+def _named(task: AnyTask, items: Iterable[Sequence[Any] | Mapping[str, Any]], *, parent: UUID) -> Iterator[_Item]:
     name = str(task.name)
     for item in items:
         args, kwargs = ((), item) if isinstance(item, Mapping) else (tuple(item), {})

@@ -18,31 +18,18 @@ from celery import Celery, Task, states
 from celery.app.registry import TaskRegistry
 from celery.app.task import Context
 from celery.app.trace import TraceInfo, trace_ok_t
-from celery.exceptions import Ignore, TaskRevokedError
+from celery.exceptions import TaskRevokedError
 
-from slackwater.adapters.celery.counting import count_requests_of
+from slackwater.adapters.celery.counting import NotStarted, count_requests_of
+from slackwater.adapters.celery.publishing import job_uuid, mark_of
 from slackwater.core.guard import Expire, Start, Stop, may_start, may_start_parent
 from slackwater.core.job import JobState, Mark
 from slackwater.core.occurrence import OccurrenceState
-from slackwater.adapters.celery.publishing import job_uuid, mark_of
 from slackwater.errors import StoreUnavailable
 from slackwater.ports import Clock, Ending, Store
 
 log = structlog.get_logger("slackwater.guard")
 Tracer = Callable[[str, Any, Any, Any], Any]
-
-
-class NotStarted(Ignore):
-    """Ends a delivery without its body; travels from the pool to the worker, which acknowledges the message.
-
-    Attributes:
-        state: What the job ended as.
-        reason: Why.
-    """
-
-    def __init__(self, state: str, reason: str) -> None:
-        super().__init__(state, reason)
-        self.state, self.reason = state, reason
 
 
 class StoreOf(Protocol):
@@ -111,14 +98,14 @@ class GuardedRegistry(TaskRegistry):
         for name, task in tasks.items():
             self[name] = task
 
-    def __setitem__(self, name: str, task: Task) -> None:
+    def __setitem__(self, name: str, task: Any) -> None:
         adopt(task, self._guard)
         super().__setitem__(name, task)
 
 
-def adopt(task: Task, guard: Guard) -> None:
+def adopt(task: Any, guard: Guard) -> None:
     """Swap a task's class for a guarded subclass of it; a task adopted before is left as it is."""
-    cls = type(task)
+    cls: type[Any] = task.__class__
     if issubclass(cls, _Guarded):
         return
     guarded = type(cls.__name__, (_Guarded, cls), {"__module__": cls.__module__, "__doc__": cls.__doc__})
@@ -127,7 +114,7 @@ def adopt(task: Task, guard: Guard) -> None:
     task.Request = count_requests_of(task.Request)
 
 
-class _Guarded(Task):
+class _Guarded(Task):  # type: ignore[type-arg]  # generic in the stubs alone
     """Wraps the tracer that Celery builds for a task."""
 
     abstract = True

@@ -81,7 +81,9 @@ class Heartbeat:
         )
 
 
-def counts_of(consumer: Any, *, lanes: Mapping[str, str], lane_of: Callable[[str], str | None]) -> Mapping[str, LaneCounts]:
+def counts_of(
+    consumer: Any, *, lanes: Mapping[str, str], lane_of: Callable[[str], str | None]
+) -> Mapping[str, LaneCounts]:
     """Count what a worker does, for each lane whose queue it consumes.
 
     Args:

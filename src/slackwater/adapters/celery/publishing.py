@@ -88,7 +88,8 @@ class Seam:
     @contextmanager
     def batch(self) -> Iterator[None]:
         """Hold this thread's news back until the block ends; an error discards it (nothing was confirmed then)."""
-        self._thread.batch = told = []
+        told: list[Published] = []
+        self._thread.batch = told
         try:
             yield
         finally:
@@ -123,14 +124,14 @@ def install(app: Celery, seam: Seam) -> None:
         """Celery's AMQP with our sender around the stock one."""
 
         def _create_task_sender(self) -> Callable[..., Any]:
-            stock = super()._create_task_sender()
+            stock = super()._create_task_sender()  # type: ignore[misc]  # not in the stubs
 
             def send(producer: Any, name: str, message: Any, **options: Any) -> Any:
                 return _send(seam, stock, producer, name=name, message=message, options=options)
 
             return send
 
-    app.amqp_cls = MarkingAMQP
+    app.amqp_cls = MarkingAMQP  # type: ignore[assignment]  # a class will do as well as its name
     app.__dict__.pop("amqp", None)
 
 

@@ -9,7 +9,7 @@ from slackwater.adapters.brokers import open_gauge
 from slackwater.adapters.brokers.rabbitmq import RabbitMQGauge, RabbitMQMessages
 from slackwater.adapters.brokers.valkey import ValkeyGauge, ValkeyMessages
 from slackwater.errors import ConfigurationError
-from slackwater.inspect import JobStates, open_messages
+from slackwater.inspection import JobStates, open_messages
 
 
 def _app(broker: str | None = None, backend: str | None = None) -> Celery:
