@@ -119,7 +119,7 @@ def margin_lines(band: Band, waits: Waits) -> tuple[str, ...]:
 
 def _margin(band: Band, waits: Waits, *, top: float) -> str:
     lines = (
-        text(line, 0, top + 11 + _LINE_PX * number, class_="sub")
+        text(line, 0, top + 11 + _LINE_PX * number, class_="sub", data_line=f"{band.lane.name}/{number}")
         for number, line in enumerate(margin_lines(band, waits), start=1)
     )
     return text(band.lane.name, 0, top + 11, class_="name") + "".join(lines)

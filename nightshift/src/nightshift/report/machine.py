@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from nightshift.report.check import Check
 from nightshift.report.checks import Report
 from nightshift.report.figures import FanOut, Waits
 from nightshift.report.people_waits import LIMIT_S

@@ -35,6 +35,7 @@ def picture(report: Report) -> str:
         _head(report, scale),
         _grid(scale, height=height),
         *drawn,
+        path(f"M0 {_HEAD_PX - 6:.1f}V{height:.1f}", "moment"),
         xmlns="http://www.w3.org/2000/svg",
         viewBox=f"0 0 {WIDTH_PX:.0f} {height:.0f}",
         class_="night",
