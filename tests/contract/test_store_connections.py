@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine, event, make_url
 
 from slackwater.adapters.postgres import PostgresStore
 from slackwater.adapters.postgres.database import open_database
@@ -29,7 +29,7 @@ PRESENCE = Presence(
 FORK_AND_READ = """
 import os, sys
 from slackwater.adapters.postgres import PostgresStore
-store = PostgresStore(sys.argv[1], schema=sys.argv[2], pool_size=1)
+store = PostgresStore(sys.argv[1], pool_size=1)
 store.migrate()
 child = os.fork()
 if child == 0:
@@ -41,6 +41,11 @@ assert os.waitpid(child, 0)[1] == 0
 store.presence.all()
 store.close()
 """
+
+
+def plain(url: str) -> str:
+    """Return an address as the driver itself reads it."""
+    return url.replace("+psycopg", "")
 
 
 def ten_of_each(store: PostgresStore) -> dict[str, Callable[[], object]]:
@@ -72,7 +77,7 @@ def backends(connection: psycopg.Connection[tuple[int]], user: str = "slackwater
 
 def end_all(url: str) -> None:
     """End the store's connections from the server's side, as a restart of it does."""
-    with psycopg.connect(url, autocommit=True) as connection:
+    with psycopg.connect(plain(url), autocommit=True) as connection:
         for pid in backends(connection):
             connection.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
         assert backends(connection) == []
@@ -101,7 +106,7 @@ def test_a_refresh_of_presence_is_one_exchange_with_the_server(
     postgres_store: PostgresStore, postgres_url: str
 ) -> None:
     postgres_store.presence.refresh(PRESENCE)
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
+    with psycopg.connect(plain(postgres_url), autocommit=True) as connection:
         query = "SELECT query, state FROM pg_stat_activity WHERE pid = ANY(%s)"
         last = connection.execute(query, [backends(connection)]).fetchall()
 
@@ -150,33 +155,33 @@ def test_a_server_that_accepts_and_stays_silent_is_given_up() -> None:
 
 
 def test_a_database_that_does_not_exist_is_unavailable(postgres_url: str) -> None:
-    store = PostgresStore(f"{postgres_url}_which_nobody_made")
+    elsewhere = make_url(postgres_url).set(database="which_nobody_made")
+    store = PostgresStore(elsewhere.render_as_string())
 
     with pytest.raises(StoreUnavailable, match="which_nobody_made"):
         store.migrate()
 
 
 def test_a_statement_that_waits_too_long_is_given_up(postgres_url: str, postgres_store: PostgresStore) -> None:
-    schema = postgres_store._database.schema
-    hasty = PostgresStore(postgres_url, schema=schema, statement_timeout=timedelta(milliseconds=100))
-    with psycopg.connect(postgres_url) as holder:
-        holder.execute(f"LOCK TABLE {schema}.presence")
+    hasty = PostgresStore(postgres_url, statement_timeout=timedelta(milliseconds=100))
+    with psycopg.connect(plain(postgres_url)) as holder:
+        holder.execute("LOCK TABLE slackwater.presence")
         with pytest.raises(StoreUnavailable, match="statement timeout"):
             hasty.presence.refresh(PRESENCE)
     hasty.presence.refresh(PRESENCE)
     hasty.close()
 
 
-def test_a_forked_child_leaves_its_parents_connection_alone(postgres_url: str, schema: str) -> None:
-    command = [sys.executable, "-c", FORK_AND_READ, postgres_url, schema]
+def test_a_forked_child_leaves_its_parents_connection_alone(postgres_url: str) -> None:
+    command = [sys.executable, "-c", FORK_AND_READ, postgres_url]
     end = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
     assert (end.returncode, end.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
-def test_each_usual_scheme_is_taken(postgres_url: str, schema: str, scheme: str) -> None:
-    store = PostgresStore(postgres_url.replace("postgresql", scheme), schema=schema)
+def test_each_usual_scheme_is_taken(postgres_url: str, scheme: str) -> None:
+    store = PostgresStore(postgres_url.replace("postgresql+psycopg", scheme))
     store.migrate()
     store.check()
     store.close()

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import text
+from sqlalchemy import make_url, text
 from sqlalchemy.exc import ProgrammingError
 
 from slackwater.adapters.postgres import PostgresStore
@@ -39,6 +39,11 @@ store.migrate()
 store.check()
 store.close()
 """
+
+
+@pytest.fixture
+def schema() -> str:
+    return "night"
 
 
 @pytest.fixture
@@ -158,11 +163,12 @@ def test_two_schemas_in_one_database_do_not_see_each_other(postgres_url: str, sc
 
 
 def test_a_user_who_may_not_make_the_schema_is_told_what_to_grant(postgres_url: str, schema: str) -> None:
-    role = f"guest_{schema}_{postgres_url[-8:]}"
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
+    role = "guest_of_the_night"
+    as_guest = make_url(postgres_url).update_query_dict({"options": f"-c role={role}"})
+    with psycopg.connect(postgres_url.replace("+psycopg", ""), autocommit=True) as connection:
         connection.execute(f"CREATE ROLE {role} LOGIN")
         try:
-            store = PostgresStore(postgres_url.replace("//postgres@", f"//{role}@"), schema=schema)
+            store = PostgresStore(as_guest.render_as_string(), schema=schema)
             with pytest.raises(ConfigurationError, match=f"permission denied.*grant its user schema '{schema}'"):
                 store.migrate()
             store.close()

@@ -17,9 +17,14 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from slackwater.errors import ConfigurationError, SchemaOutdated, SlackwaterError, StoreUnavailable
 
-CONNECT_TIMEOUT_S = 3
-SILENT_PEER_S = 15
-"""A server that answers nothing at all for so long (a cut cable) is given up."""
+_CONNECTING = {
+    "application_name": "slackwater",
+    "connect_timeout": 3,  # seconds
+    # A server that answers nothing at all for so long (a cut cable) is given up.
+    "tcp_user_timeout": 15_000,  # milliseconds
+    "keepalives_idle": 15,  # seconds
+}
+"""How to connect, where the address does not say so itself."""
 _SCHEMES = frozenset({"postgresql", "postgres", "postgresql+psycopg"})
 _SCHEMA = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,62}")
 _SECRETS = ("password", "sslpassword")
@@ -103,13 +108,7 @@ def open_database(address: str, *, schema: str, pool_size: int, statement_timeou
     url = _url(address)
     engine = create_engine(
         url,
-        connect_args={
-            "application_name": "slackwater",
-            "connect_timeout": CONNECT_TIMEOUT_S,
-            "tcp_user_timeout": SILENT_PEER_S * 1000,
-            "keepalives_idle": SILENT_PEER_S,
-            **url.query,
-        },
+        connect_args={name: value for name, value in _CONNECTING.items() if name not in url.query},
         pool_size=pool_size,
         max_overflow=0,
         pool_timeout=10,
