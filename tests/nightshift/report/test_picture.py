@@ -115,7 +115,22 @@ def test_an_entry_that_comes_often_is_named_once(night: Night) -> None:
         )
         for step in range(6)
     ]
-    assert [one.side for one in arrange(often, time_scale(night))].count(Side.NONE) == 5
+    placed = arrange(often, time_scale(night))
+    assert [one.side for one in placed].count(Side.NONE) == 5
+    assert len({one.row for one in placed}) == 1
+
+
+def test_an_occurrence_that_still_runs_near_the_end_keeps_its_name_and_leaves_out_its_note(night: Night) -> None:
+    one = replace(
+        night.occurrences[1],
+        state=OccurrenceState.RUNNING,
+        due_at=night.ends_at - timedelta(minutes=40),
+        started_at=night.tempo.run_at(night.ends_at - timedelta(minutes=40)),
+        ended_at=None,
+    )
+    lines = words(drawn(replace(night, occurrences=[one])))
+    assert one.entry in lines
+    assert not [line for line in lines if line.startswith("19 done")]
 
 
 @pytest.mark.parametrize(("day", "hours"), [((2026, 10, 25), 8), ((2027, 3, 28), 6), ((2026, 11, 30), 7)])

@@ -15,9 +15,10 @@ from nightshift.report.wording import clock
 from slackwater import Occurrence
 
 ROW_PX = 17
-_MOST_ROWS = 3
+_MOST_ROWS = 4
 _MOST_NAMED = 3
 _GAP_PX = 10
+_SLACK_PX = 6
 
 
 class Side(StrEnum):
@@ -41,45 +42,60 @@ class Placed:
 def arrange(occurrences: Sequence[Occurrence], scale: TimeScale) -> tuple[Placed, ...]:
     """Find each occurrence a row and its name a side, so that nothing collides.
 
-    An entry with more than a few occurrences is named at its first one alone.
+    An entry with more than a few occurrences has them all in one row, and its name once.
     """
-    frequent = {entry for entry, times in Counter(one.entry for one in occurrences).items() if times > _MOST_NAMED}
     taken: list[list[tuple[float, float]]] = [[] for _ in range(_MOST_ROWS)]
-    named: set[str] = set()
-    placed = []
-    for occurrence in sorted(occurrences, key=lambda one: (one.due_at, one.entry)):
-        is_quiet = occurrence.entry in frequent and occurrence.entry in named
-        sides = [Side.NONE] if is_quiet else [Side.LEFT, Side.RIGHT]
-        row, side = _fit(occurrence, taken, scale=scale, sides=sides)
-        taken[row].append(_extent(occurrence, side, scale=scale))
-        named |= {occurrence.entry} if side is not Side.NONE else set()
-        placed.append(Placed(occurrence=occurrence, row=row, side=side))
+    placed: list[Placed] = []
+    for block in _blocks(occurrences):
+        row, side = _fit(block, taken, scale=scale)
+        taken[row].append(_extent(block, side, scale=scale))
+        named = {Side.LEFT: block[0], Side.RIGHT: block[-1], Side.NONE: None}[side]
+        placed += [Placed(occurrence=one, row=row, side=side if one is named else Side.NONE) for one in block]
     return tuple(placed)
 
 
+def _blocks(occurrences: Sequence[Occurrence]) -> list[list[Occurrence]]:
+    """Sort occurrences into blocks that stay in one row: all of a frequent entry, else each one alone."""
+    often = {entry for entry, times in Counter(one.entry for one in occurrences).items() if times > _MOST_NAMED}
+    blocks: dict[object, list[Occurrence]] = {}
+    for number, one in enumerate(sorted(occurrences, key=lambda one: (one.due_at, one.entry))):
+        blocks.setdefault(one.entry if one.entry in often else number, []).append(one)
+    return list(blocks.values())
+
+
 def _fit(
-    occurrence: Occurrence, taken: list[list[tuple[float, float]]], *, scale: TimeScale, sides: list[Side]
+    block: Sequence[Occurrence], taken: Sequence[Sequence[tuple[float, float]]], *, scale: TimeScale
 ) -> tuple[int, Side]:
     for row, others in enumerate(taken):
-        for side in sides:
-            left, right = _extent(occurrence, side, scale=scale)
-            inside = left >= scale.left and right <= scale.right + 2
+        for side in (Side.LEFT, Side.RIGHT):
+            left, right = _extent(block, side, scale=scale)
+            inside = left >= scale.left - _SLACK_PX and right <= scale.right + _SLACK_PX
             if inside and all(right < start or left > end for start, end in others):
                 return row, side
-    return 0, Side.NONE
+    free = (row for row, others in enumerate(taken) if not others)
+    return next(free, 0), Side.NONE
 
 
-def _extent(occurrence: Occurrence, side: Side, *, scale: TimeScale) -> tuple[float, float]:
-    left, right = scale.x(occurrence.due_at) - 6, _end_x(occurrence, scale) + 6
-    room = width_of(occurrence.entry) + _GAP_PX
-    if side is Side.LEFT:
-        return left - room, right + _note_px(occurrence)
-    return left, right + _note_px(occurrence) + (room if side is Side.RIGHT else 0)
+def _extent(block: Sequence[Occurrence], side: Side, *, scale: TimeScale) -> tuple[float, float]:
+    left = scale.x(block[0].due_at) - _SLACK_PX
+    right = max(_end_x(one, scale) for one in block) + _SLACK_PX
+    if side is Side.NONE:
+        return left, right
+    room, note = width_of(block[0].entry) + _GAP_PX, _note_px(block[-1])
+    if side is Side.RIGHT:
+        return left, right + room + note
+    return left - room, right + note if _note_fits(block[-1], scale) else right
 
 
 def _end_x(occurrence: Occurrence, scale: TimeScale) -> float:
     ended = [scale.x_of_run(occurrence.ended_at)] if occurrence.ended_at is not None else []
+    if _is_open(occurrence):
+        ended = [scale.right]
     return max([scale.x(occurrence.due_at), scale.x(occurrence.start_by), *ended])
+
+
+def _is_open(occurrence: Occurrence) -> bool:
+    return occurrence.started_at is not None and occurrence.ended_at is None
 
 
 def note_of(occurrence: Occurrence) -> str:
@@ -87,12 +103,16 @@ def note_of(occurrence: Occurrence) -> str:
     parts = [f"{number:,} {state}" for state, number in occurrence.jobs.items() if number]
     if parts:
         return ", ".join(parts)
-    return "" if mark_of(occurrence.state) in (Mark.DONE, Mark.PLANNED) else occurrence.state.value
+    return "" if mark_of(occurrence.state) in (Mark.DONE, Mark.PLANNED, Mark.RUNNING) else occurrence.state.value
 
 
 def _note_px(occurrence: Occurrence) -> float:
     note = note_of(occurrence)
     return width_of(note, 11.5) + _GAP_PX if note else 0.0
+
+
+def _note_fits(occurrence: Occurrence, scale: TimeScale) -> bool:
+    return _end_x(occurrence, scale) + _note_px(occurrence) <= scale.right
 
 
 def draw_track(placed: Sequence[Placed], scale: TimeScale, *, top: float) -> str:
@@ -112,7 +132,7 @@ def _draw(placed: Placed, scale: TimeScale, *, y: float) -> str:
     note_css = f"sub halo {mark}-note"
     if placed.side is Side.LEFT:
         parts.append(text(occurrence.entry, due_x - 10, y + 4, class_="label halo", text_anchor="end"))
-        parts.append(text(note, end_x + 8, y + 4, class_=note_css) if note else "")
+        parts.append(text(note, end_x + 8, y + 4, class_=note_css) if note and _note_fits(occurrence, scale) else "")
     elif placed.side is Side.RIGHT:
         after = tag("tspan", escape(note), dx=7, class_=note_css) if note else ""
         label = escape(occurrence.entry) + after
@@ -121,12 +141,11 @@ def _draw(placed: Placed, scale: TimeScale, *, y: float) -> str:
 
 
 def _bar(occurrence: Occurrence, scale: TimeScale, *, y: float) -> str:
-    start = occurrence.started_at or occurrence.published_at
-    if start is None or occurrence.started_at is None:
+    if occurrence.started_at is None:
         return ""
-    left = scale.x_of_run(start)
+    left = scale.x_of_run(occurrence.started_at)
     right = scale.right if occurrence.ended_at is None else scale.x_of_run(occurrence.ended_at)
-    css = f"bar {mark_of(occurrence.state)}"
+    css = f"bar {'running' if _is_open(occurrence) else 'over'}"
     return tag("rect", x=left, y=y - 3.5, width=max(2.0, right - left), height=7, rx=1.5, class_=css)
 
 
