@@ -40,7 +40,7 @@ def cli() -> None:
     "--report",
     type=click.Path(path_type=Path, dir_okay=False),
     default=None,
-    help="Write the morning report here as JSON, and the page beside it as .html.",
+    help="Write the morning report here as JSON, page and picture beside it as .html and .svg.",
 )
 @click.option(
     "--folder",

@@ -11,16 +11,17 @@ from nightshift.report.checks import run_checks
 from nightshift.report.machine import ReportUnwritable, write_json, write_whole
 from nightshift.report.night import Night
 from nightshift.report.page import render_page
+from nightshift.report.picture import picture
 from nightshift.report.terminal import render_terminal
 
 
 def publish(night: Night, *, console: Console, report: Path | None, folder: Path) -> bool:
-    """Judge a night, print the report, and write it as JSON and as a page.
+    """Judge a night, print the report, and write it as JSON, as a page and as a picture.
 
     Args:
         night: All that is known of it.
         console: Where to print.
-        report: JSON file asked for; the page goes beside it. None writes both into the night's folder.
+        report: JSON file asked for; page and picture go beside it. None writes all into the night's folder.
         folder: The night's folder.
 
     Returns:
@@ -29,11 +30,12 @@ def publish(night: Night, *, console: Console, report: Path | None, folder: Path
     judged = run_checks(night)
     render_terminal(judged, console)
     json_file = report or folder / "morning-report.json"
-    page = json_file.with_suffix(".html")
+    page, image = json_file.with_suffix(".html"), json_file.with_suffix(".svg")
     try:
         write_json(judged, json_file)
         write_whole(page, render_page(judged))
+        write_whole(image, picture(judged))
     except ReportUnwritable as error:
         raise NightError(str(error)) from error
-    console.print(f"written: {json_file}, {page}", soft_wrap=True)
+    console.print(f"written: {json_file}, {page}, {image}", soft_wrap=True)
     return judged.ok

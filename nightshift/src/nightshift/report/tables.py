@@ -140,8 +140,5 @@ def figures(report: Report) -> Table:
         if one.ratio is not None
     ]
     for use in report.night.processes:
-        rows.append((use.name, f"{megabytes(use.peak_rss_bytes)} at most, {seconds(use.cpu_s)} of a core", "sampled"))
-    if report.night.processes:
-        total = sum(use.peak_rss_bytes for use in report.night.processes)
-        rows.append(("All processes", megabytes(total), "sum of the peaks, so an upper bound"))
+        rows.append((use.name, f"{megabytes(use.peak_rss_bytes)} at most, {seconds(use.cpu_s)} of a core", "sampled, with its descendants"))
     return Table(caption="Figures", source="", heads=("What", "Measured", "How"), rows=tuple(rows))
