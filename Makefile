@@ -20,7 +20,7 @@ night: setup ## run a whole night; options: make night ARGS="--minutes 2 --seed 
 	@exec $(BIN)/nightshift night $(ARGS)
 
 test: setup ## all tests; options: make test ARGS="-k schedule"
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n 2 $(ARGS)
 
 check: setup ## format, lint, types, import rules, unit and property tests
 	@$(BIN)/ruff format --check .
@@ -28,7 +28,7 @@ check: setup ## format, lint, types, import rules, unit and property tests
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/deptry src && cd nightshift && ../$(BIN)/deptry src
-	@$(BIN)/python -m pytest -q tests/unit tests/property
+	@$(BIN)/python -m pytest -q -n 2 tests/unit tests/property
 
 format: setup ## bring the code into shape
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .

@@ -111,7 +111,7 @@ def rabbitmq_prefix(rabbitmq_url: str) -> Iterator[str]:
     if not urlsplit(rabbitmq_url).path.startswith(f"/{_OWN}"):
         with kombu.Connection(rabbitmq_url, connect_timeout=3) as connection:
             for name in _queue_names(rabbitmq_url, prefix):
-                kombu.Queue(name, channel=connection).delete()
+                kombu.Queue(name, channel=connection.default_channel).delete()
 
 
 def _in_postgres(server: PostgreSQL, statement: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from slackwater.local import RunFolder, Supervisor
+from slackwater.local import Data, RunFolder, Supervisor
 
 Eventually = Callable[[Callable[[], bool]], None]
 StartRun = Callable[..., "subprocess.Popen[str]"]
@@ -18,7 +18,7 @@ StartRun = Callable[..., "subprocess.Popen[str]"]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[RunFolder]:
-    with RunFolder(tmp_path / "run") as folder:
+    with RunFolder(tmp_path / "run", data=Data.DISCARD) as folder:
         yield folder
 
 

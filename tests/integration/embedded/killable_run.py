@@ -8,13 +8,13 @@ import signal
 import sys
 from pathlib import Path
 
-from slackwater.local import Child, PostgreSQL, RunFolder, Supervisor, Valkey
+from slackwater.local import Child, Data, PostgreSQL, RunFolder, Supervisor, Valkey
 
 SURVIVOR = "import ctypes, time; ctypes.CDLL(None).prctl(1, 0); print('ready', flush=True); time.sleep(600)"
 
 
 def main(folder: Path, children: list[str]) -> None:
-    with RunFolder(folder) as run, Supervisor(run) as supervisor:
+    with RunFolder(folder, data=Data.DISCARD) as run, Supervisor(run) as supervisor:
         for name in children:
             start(name, run, supervisor)
         print(json.dumps(dict(supervisor.pids)), flush=True)  # noqa: T201

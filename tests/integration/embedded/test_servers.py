@@ -16,7 +16,7 @@ import redis
 from sqlalchemy import create_engine, make_url, text
 
 from slackwater.errors import ConfigurationError, LocalServiceError
-from slackwater.local import PostgreSQL, RunFolder, Servers, Supervisor, Valkey
+from slackwater.local import Data, PostgreSQL, RunFolder, Servers, Supervisor, Valkey
 
 Eventually = Callable[[Callable[[], bool]], None]
 
@@ -64,6 +64,20 @@ def test_postgresql_keeps_what_was_committed_over_kill_9(
     assert query(url, "SELECT count(*) FROM kept") == [(1000,)]
 
 
+def test_postgresql_keeps_its_data_for_the_next_run_and_loses_them_with_the_run_folder(tmp_path: Path) -> None:
+    tables = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+    seen = []
+    for removed_before in (True, False, True):
+        if removed_before:
+            shutil.rmtree(tmp_path / "run", ignore_errors=True)
+        with RunFolder(tmp_path / "run") as run, Supervisor(run) as supervisor:
+            url = PostgreSQL(run).start(supervisor)
+            seen.append(query(url, tables))
+            query(url, "CREATE TABLE IF NOT EXISTS kept (number int)")
+    with RunFolder(tmp_path / "run", data=Data.DISCARD):
+        assert seen == [[], [("kept",)], []]
+
+
 def test_postgresql_is_durable_and_reached_over_its_private_socket_alone(postgres_server: PostgreSQL) -> None:
     settings = "current_setting('listen_addresses'), current_setting('fsync'), current_setting('server_encoding')"
     assert query(postgres_server.url, f"SELECT {settings}") == [("", "on", "UTF8")]
@@ -74,7 +88,7 @@ def test_postgresql_is_durable_and_reached_over_its_private_socket_alone(postgre
 
 def test_postgresql_starts_in_a_folder_whose_path_is_too_long_for_a_socket(tmp_path: Path) -> None:
     folder = tmp_path / ("long" * 30)
-    with RunFolder(folder) as run, Supervisor(run) as supervisor:
+    with RunFolder(folder, data=Data.DISCARD) as run, Supervisor(run) as supervisor:
         url = PostgreSQL(run).start(supervisor)
         assert query(url, "SELECT 1") == [(1,)]
         host = make_url(url).query["host"]

@@ -140,5 +140,6 @@ def figures(report: Report) -> Table:
         if one.ratio is not None
     ]
     for use in report.night.processes:
-        rows.append((use.name, f"{megabytes(use.peak_rss_bytes)} at most, {seconds(use.cpu_s)} of a core", "sampled, with its descendants"))
+        took = f"{megabytes(use.peak_rss_bytes)} at most, {seconds(use.cpu_s)} of a core"
+        rows.append((use.name, took, "sampled, with its descendants"))
     return Table(caption="Figures", source="", heads=("What", "Measured", "How"), rows=tuple(rows))

@@ -15,7 +15,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -105,10 +105,15 @@ def shared_place(run_folder: RunFolder, *, base: Path) -> Path:
     place = base / kind / hashlib.sha256(str(run_folder.path).encode()).hexdigest()[:12]
     with holding(base):
         _sweep(base / "scratch")
+        if not run_folder.remembers(place):
+            # Of an earlier folder at the same path, which somebody removed by hand and meant its data, too.
+            shutil.rmtree(place, ignore_errors=True)
+        if place.exists() and not run_folder.knows(place):
+            shutil.rmtree(place)  # of a run folder at the same path that somebody removed, and its data with it
         for each in (place.parent, place):
-            each.mkdir(mode=0o711, exist_ok=True)
+            _make(each)
         mark_owner(place, run_folder.path)
-    run_folder.remember(OutsideFolder(path=place, holds_data=True))
+        run_folder.remember(OutsideFolder(path=place, holds_data=True))
     return place
 
 
@@ -119,6 +124,13 @@ def _sweep(scratch: Path) -> None:
             shutil.rmtree(place, ignore_errors=True)
 
 
+def _make(folder: Path) -> None:
+    """Make a folder that others can pass through, whatever the umask; one that is there is left as it is."""
+    with suppress(FileExistsError):
+        folder.mkdir()
+        folder.chmod(0o711)
+
+
 def _usual_places() -> list[Path]:
     own = f"slackwater-{os.geteuid()}"
     return [Path("/var/lib/slackwater"), Path("/var/tmp") / own, Path(tempfile.gettempdir()) / own]  # noqa: S108
@@ -126,7 +138,7 @@ def _usual_places() -> list[Path]:
 
 def _usable(folder: Path) -> bool:
     try:
-        folder.mkdir(mode=0o711, exist_ok=True)
+        _make(folder)
         found = folder.lstat()
         others_enter = all(each.stat().st_mode & stat.S_IXOTH for each in folder.parents)
         runs_programs = not os.statvfs(folder).f_flag & _NO_EXEC
