@@ -116,10 +116,6 @@ class RunFolder:
         """Tell whether a folder elsewhere is noted as this run folder's."""
         return any(each.path == folder for each in read_outside(self._outside))
 
-    def remembers(self, path: Path) -> bool:
-        """Tell whether a folder elsewhere was noted as this run folder's and has not been removed."""
-        return any(each.path == path for each in read_outside(self._outside))
-
     def close(self) -> None:
         """Remove the sockets and the record (and the data, if they are to be discarded), and give the folder back."""
         self.record.unlink(missing_ok=True)

@@ -105,9 +105,6 @@ def shared_place(run_folder: RunFolder, *, base: Path) -> Path:
     place = base / kind / hashlib.sha256(str(run_folder.path).encode()).hexdigest()[:12]
     with holding(base):
         _sweep(base / "scratch")
-        if not run_folder.remembers(place):
-            # Of an earlier folder at the same path, which somebody removed by hand and meant its data, too.
-            shutil.rmtree(place, ignore_errors=True)
         if place.exists() and not run_folder.knows(place):
             shutil.rmtree(place)  # of a run folder at the same path that somebody removed, and its data with it
         for each in (place.parent, place):
