@@ -67,7 +67,7 @@ class PostgreSQL:
 
     name = "postgresql"
 
-    def __init__(self, folder: RunFolder, *, database: str = "slackwater", max_connections: int = 120) -> None:
+    def __init__(self, folder: RunFolder, *, database: str = "slackwater", max_connections: int = 150) -> None:
         """Prepare; nothing is started or written yet.
 
         Args:
