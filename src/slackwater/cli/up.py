@@ -36,8 +36,8 @@ def command(context: click.Context, folder: Path, *, broker: str | None, store: 
     if not isinstance(name, str):
         raise ConfigurationError("`up` loads the application itself; run it as slackwater -A PACKAGE.MODULE up")
     with StopSignals() as stop, RunFolder(folder, now=datetime.now(UTC)) as run:
-        if run.cleaned:
-            click.echo(run.cleaned)
+        for line in run.cleaned:
+            click.echo(line)
         with Supervisor(run, interrupted=lambda: stop.requested) as supervisor:
             env = _servers(run, supervisor, broker=broker, store=store)
             sw = load(context)
