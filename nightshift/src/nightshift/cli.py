@@ -89,8 +89,11 @@ def main() -> None:
         cli.main(prog_name="nightshift", standalone_mode=False)
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
-    except click.ClickException as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
+        sys.exit(EXIT_CANNOT_RUN)
+    except click.ClickException as error:
+        click.echo(f"nightshift: {error.format_message().rstrip('.')}; see nightshift night --help", err=True)
         sys.exit(EXIT_CANNOT_RUN)
     except click.Abort:
         sys.exit(130)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
 import redis
 from kombu import Connection
+from kombu.exceptions import KombuError
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 
 from nightshift.errors import NightError
+from slackwater.local import masked
+
+Tell = Callable[[str], None]
+AMQP = frozenset({"amqp", "amqps", "pyamqp"})
 
 
 def engine_of(url: str) -> Engine:
@@ -22,9 +27,20 @@ def engine_of(url: str) -> Engine:
     return create_engine(parsed.set(drivername="postgresql+psycopg"))
 
 
+def first_line(error: BaseException) -> str:
+    """Return what a server or its driver says, in one line."""
+    told = str(getattr(error, "orig", None) or error).strip()
+    return told.splitlines()[0] if told else type(error).__name__
+
+
 @contextmanager
-def own_database(server_url: str, name: str) -> Iterator[str]:
+def own_database(server_url: str, name: str, *, left_behind: Tell | None = None) -> Iterator[str]:
     """Create a database for one night on a server, and drop it afterwards.
+
+    Args:
+        server_url: The server.
+        name: The database's.
+        left_behind: Told if it could not be dropped; None where that is all the same, since the server is ours.
 
     Yields:
         Its URL.
@@ -38,21 +54,39 @@ def own_database(server_url: str, name: str) -> Iterator[str]:
         with admin.connect() as connection:
             connection.execute(text(f'CREATE DATABASE "{name}"'))
     except DBAPIError as error:
-        reason = str(error.orig).strip().splitlines()[0]
         raise NightError(
-            f"database server {where}: cannot create a database for the night ({reason}); give the user CREATEDB"
+            f"database server {where}: cannot create a database for the night ({first_line(error)}); "
+            "give the user CREATEDB"
         ) from error
     try:
         yield make_url(server_url).set(database=name, drivername="postgresql+psycopg").render_as_string(False)
     finally:
-        with admin.connect() as connection:
-            connection.execute(text(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'))
+        try:
+            with admin.connect() as connection:
+                connection.execute(text(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'))
+        except DBAPIError as error:
+            if left_behind is not None:
+                left_behind(f"note: database {name} is left on {where} ({first_line(error)}); drop it there")
         admin.dispose()
 
 
-def clear_broker(url: str, *, prefix: str, queues: list[str]) -> None:
-    """Take one night's queues and keys away from a broker or result backend, by their prefix."""
-    if urlsplit(url).scheme.startswith("amqp"):
+def clear_broker(url: str, *, prefix: str, queues: list[str], left_behind: Tell) -> None:
+    """Take one night's queues and keys away from a broker or result backend, by their prefix.
+
+    Args:
+        url: The server.
+        prefix: Of the night's keys.
+        queues: The night's, by name.
+        left_behind: Told if the server does not answer.
+    """
+    try:
+        _clear(url, prefix=prefix, queues=queues)
+    except (redis.RedisError, KombuError, OSError) as error:
+        left_behind(f"note: what begins with {prefix} is left on {masked(url)} ({first_line(error)}); delete it there")
+
+
+def _clear(url: str, *, prefix: str, queues: list[str]) -> None:
+    if urlsplit(url).scheme in AMQP:
         with Connection(url) as connection:
             channel: Any = connection.default_channel
             for queue in queues:

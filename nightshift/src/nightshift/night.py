@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+from redis.exceptions import RedisError
 from rich.console import Console
 from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from nightshift.books.generator import generate
@@ -20,17 +23,19 @@ from nightshift.books.migrate import migrate
 from nightshift.books.runs import runs_to_submit
 from nightshift.course import Span, scale_of, span_of, tempo_of
 from nightshift.errors import NightError
-from nightshift.ground import clear_broker, engine_of, own_database
+from nightshift.ground import clear_broker, engine_of, first_line, own_database
 from nightshift.live import Screen
 from nightshift.people import PlannedClick, script, write_script
 from nightshift.report.gather import Course, gather
-from nightshift.report.publish import publish
+from nightshift.report.publish import ensure_writable, publish
 from nightshift.schedule import ZONE
 from nightshift.settings import NightSettings, Plan
 from nightshift.usage import Meter
+from nightshift.world_process import NAME as WORLD
 from nightshift.world_process import World, start_world
 from slackwater import Slackwater, processes
-from slackwater.local import Data, RunFolder, Servers, StopSignals, Supervisor
+from slackwater.errors import BrokerUnavailable, StoreUnavailable
+from slackwater.local import ChildDied, Data, PostgreSQL, RunFolder, Servers, StopSignals, Supervisor, Valkey
 
 LEAD = timedelta(seconds=8)
 """How long before the night begins its processes are started: they stand ready at 01:30."""
@@ -38,6 +43,7 @@ LOOK_EVERY = timedelta(milliseconds=250)
 PROBE_EVERY_S = 1.0
 ANSWERS_WITHIN = timedelta(seconds=60)
 APP, PEOPLE = "nightshift.app", "people"
+SERVERS = frozenset({Valkey.name, PostgreSQL.name, WORLD})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,8 +88,10 @@ def run_night(options: NightOptions) -> bool:
     with ExitStack() as stack:
         stop = stack.enter_context(StopSignals())
         folder = stack.enter_context(RunFolder(options.folder, now=datetime.now(UTC), data=Data.DISCARD))
-        if folder.cleaned:
-            console.print(folder.cleaned, soft_wrap=True)
+        for line in folder.cleaned:
+            console.print(line, soft_wrap=True)
+        if options.report is not None:
+            ensure_writable(options.report)
         supervisor = stack.enter_context(Supervisor(folder, interrupted=lambda: stop.requested))
         day = datetime.now(ZoneInfo(ZONE)).date()
         stage = Stage(
@@ -96,7 +104,28 @@ def run_night(options: NightOptions) -> bool:
             name=secrets.token_hex(4),
             span=span_of(day),
         )
-        return _run(stage, stack, day)
+        with _ending_early(stage):
+            return _run(stage, stack, day)
+
+
+@contextmanager
+def _ending_early(stage: Stage) -> Iterator[None]:
+    """Say in one line why a night ends early, and end whoever works at once: its data are discarded anyway."""
+    try:
+        yield
+    except BaseException as error:
+        died = _died(stage)
+        for name in set(stage.supervisor.pids) - SERVERS:
+            with suppress(ProcessLookupError):
+                os.kill(stage.supervisor.pids[name], signal.SIGKILL)
+        unreachable = isinstance(error, (DBAPIError, RedisError, BrokerUnavailable, StoreUnavailable))
+        if unreachable and died is not None:  # a server that died explains it best
+            raise NightError(_stopped_by(died)) from error
+        if isinstance(error, (DBAPIError, RedisError)):
+            raise NightError(
+                f"a server does not answer any more ({first_line(error)}); the night is stopped"
+            ) from error
+        raise
 
 
 def _run(stage: Stage, stack: ExitStack, day: date) -> bool:
@@ -107,7 +136,8 @@ def _run(stage: Stage, stack: ExitStack, day: date) -> bool:
     servers = Servers.start(
         stage.folder.path, stage.supervisor, broker_url=options.broker_url, store_url=options.store_url
     )
-    store_url = stack.enter_context(own_database(servers.store_url, f"nightshift_{stage.name}"))
+    tell = stage.console.print if options.store_url is not None else None
+    store_url = stack.enter_context(own_database(servers.store_url, f"nightshift_{stage.name}", left_behind=tell))
     books = engine_of(store_url)
     stack.callback(books.dispose)
     clicks = _write_books(stage, books)
@@ -219,10 +249,20 @@ def _watch(stage: Stage, sw: Slackwater) -> None:
 def _must_go_on(stage: Stage) -> None:
     if stage.stop.requested:
         raise NightError(f"stopped by {stage.stop.received[0].name} before the night was over; nothing is left running")
+    if (died := _died(stage)) is not None:
+        raise NightError(_stopped_by(died))
+
+
+def _died(stage: Stage) -> ChildDied | None:
+    """Return a child that died; people may go home when they have clicked."""
     while (died := stage.supervisor.poll()) is not None:
-        if died.name == PEOPLE and died.exit_code == 0:
-            continue
-        raise NightError(f"{died.sentence}; the night is stopped, its log is {died.log_path}")
+        if died.name != PEOPLE or died.exit_code != 0:
+            return died
+    return None
+
+
+def _stopped_by(died: ChildDied) -> str:
+    return f"{died.sentence}; the night is stopped, its log is {died.log_path}"
 
 
 def _stop(stage: Stage, sw: Slackwater) -> None:
@@ -235,7 +275,8 @@ def _stop(stage: Stage, sw: Slackwater) -> None:
 
 def _clear(stage: Stage, servers: Servers, sw: Slackwater) -> None:
     """Leave nothing on servers that are not ours."""
+    if stage.options.broker_url is None:
+        return
     prefix, queues = f"night_{stage.name}_", list(sw.queues.values())
-    if stage.options.broker_url is not None:
-        clear_broker(servers.broker_url, prefix=prefix, queues=queues)
-        clear_broker(servers.backend_url, prefix=prefix, queues=queues)
+    for url in dict.fromkeys((servers.broker_url, servers.backend_url)):
+        clear_broker(url, prefix=prefix, queues=queues, left_behind=stage.console.print)

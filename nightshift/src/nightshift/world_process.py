@@ -71,4 +71,4 @@ def start_world(supervisor: Supervisor, folder: RunFolder, *, seed: int, day: da
 
 def _last_words(log: Path) -> str:
     lines = [line.removeprefix("Error: ") for line in log.read_text().splitlines() if line.strip()]
-    return lines[-1] if lines else ""
+    return lines[-1].replace("--port", "--world-port") if lines else ""  # the night's name of that option
