@@ -23,12 +23,18 @@ test: setup ## all tests; options: make test ARGS="-k schedule"
 	@$(BIN)/python -m pytest -n 2 $(ARGS)
 
 check: setup ## format, lint, types, import rules, unit and property tests
+	@$(MAKE) --no-print-directory -j 2 --output-sync=target check-types check-rest
+
+.PHONY: check-types check-rest
+check-types:
+	@$(BIN)/mypy
+
+check-rest:
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
-	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/deptry src && cd nightshift && ../$(BIN)/deptry src
-	@$(BIN)/python -m pytest -q -n 2 tests/unit tests/property
+	@$(BIN)/python -m pytest -q tests/unit tests/property
 
 format: setup ## bring the code into shape
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
