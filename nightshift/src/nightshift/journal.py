@@ -6,6 +6,7 @@ wrote before. The morning report reads them; no job waits for them.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -48,11 +49,17 @@ class Journal:
         """
         text = "".join(json.dumps(event, separators=(",", ":"), ensure_ascii=False) + "\n" for event in events)
         try:
-            os.write(self._descriptor(), text.encode())
+            self._append(text.encode())
         except OSError as error:
             raise NightError(
                 f"journal in {self.folder}: cannot be written ({error.strerror}); free space there"
             ) from error
+
+    def _append(self, lines: bytes) -> None:
+        if os.write(self._descriptor(), lines) < len(lines):
+            # What comes next must not continue the line that was torn.
+            self._file = None
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def _descriptor(self) -> int:
         pid = os.getpid()
@@ -67,9 +74,8 @@ class Journal:
 def read(folder: Path) -> Iterator[dict[str, Any]]:
     """Yield all events of a folder, file by file; a last line that a killed process left unfinished is passed over."""
     for path in sorted(folder.glob("*.jsonl")):
-        for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
-            if line.endswith("\n"):
-                yield json.loads(line)
+        for line in path.read_bytes().split(b"\n")[:-1]:
+            yield json.loads(line)
 
 
 def follow(app: Celery, sw: Slackwater, journal: Journal) -> None:
