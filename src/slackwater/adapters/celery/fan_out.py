@@ -14,7 +14,7 @@ from kombu.exceptions import OperationalError
 
 from slackwater.adapters.celery.publishing import Seam, job_uuid, mark_of
 from slackwater.core.guard import Start, may_start
-from slackwater.core.job import JobState, Mark, child_id
+from slackwater.core.job import Mark, child_id
 from slackwater.errors import BrokerUnavailable
 from slackwater.ports import Clock, Store
 
@@ -72,7 +72,7 @@ class FanOuts:
                 self._send(task, batch)
                 published += jobs
             else:
-                self._expire(task, batch, mark)
+                self._expire(task, batch)
                 expired += jobs
         return FanOut(published=tuple(published), expired=tuple(expired))
 
@@ -80,12 +80,11 @@ class FanOuts:
         if mark is not None and mark.occurrence is not None:
             self.store().fan_outs.add(mark.occurrence, jobs)
 
-    def _expire(self, task: AnyTask, batch: Sequence[_Item], mark: Mark | None) -> None:
-        # Each passes the seam, which ends it: its result, its ending, and a line in the log.
+    def _expire(self, task: AnyTask, batch: Sequence[_Item]) -> None:
+        # Each passes the seam, which ends it (its result, its ending, a line in the log), unless an earlier run of the
+        # parent has published it: then it ends by itself. Either way its result tells, and settling reads that.
         for item in batch:
             task.apply_async(args=item.args, kwargs=dict(item.kwargs), task_id=item.job)
-        if mark is not None and mark.occurrence is not None:
-            self.store().fan_outs.settle({item.job: JobState.EXPIRED for item in batch}, at=self.clock.run())
 
     def _send(self, task: AnyTask, batch: Sequence[_Item]) -> None:
         for tries_left in reversed(range(PUBLISH_TRIES)):

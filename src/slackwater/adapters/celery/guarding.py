@@ -21,7 +21,7 @@ from celery.app.trace import TraceInfo, trace_ok_t
 from celery.exceptions import TaskRevokedError
 
 from slackwater.adapters.celery.counting import NotStarted, count_requests_of
-from slackwater.adapters.celery.publishing import job_uuid, mark_of
+from slackwater.adapters.celery.publishing import job_uuid, mark_of, runs_here
 from slackwater.core.guard import Expire, Start, Stop, may_start, may_start_parent
 from slackwater.core.job import JobState, Mark
 from slackwater.core.occurrence import OccurrenceState
@@ -52,7 +52,9 @@ class Guard:
         mark = mark_of(context)
         verdict = may_start(mark, now=self.clock.calendar())
         if isinstance(verdict, Start) and mark is not None and job_uuid(job) == mark.occurrence is not None:
-            return self._ask_as_parent(mark.occurrence, redelivered=_redelivered(context))
+            # A retry comes under the same id too, and only from the body that ran: it is no copy.
+            again = _redelivered(context) or bool(context.retries)
+            return self._ask_as_parent(mark.occurrence, redelivered=again)
         return verdict
 
     def _ask_as_parent(self, occurrence: UUID, *, redelivered: bool) -> Start | Stop:
@@ -67,14 +69,19 @@ class Guard:
             return Start()
         return verdict
 
-    def expire(self, *, job: str, task: str, mark: Mark, verdict: Expire, request: Any) -> None:
+    def expire(self, *, job: str, task: str, mark: Mark, verdict: Expire, request: Any) -> bool:
         """End a job as expired: for whoever waits on its result, and in the store.
 
         The result says REVOKED with the reason, as Celery's own expiry does; a chord or chain that it belongs to
-        learns of it.
+        learns of it. The ending is recorded first, so that a crash in between leaves a job that comes again.
+
+        Returns:
+            False for a late copy of a job that runs or has ended: nothing is changed then.
         """
-        why = TaskRevokedError(f"expired: {verdict.reason}")
-        self.app.backend.mark_as_failure(job, why, request=Context(request), state=states.REVOKED)
+        context = Context(request)
+        if self._is_copy(job, context):
+            log.info("late copy left out", job=job, task=task)
+            return False
         ending = Ending(
             job=job, state=JobState.EXPIRED, reason=verdict.reason, task=task, lane=mark.lane, at=self.clock.run()
         )
@@ -82,7 +89,17 @@ class Guard:
             self.store().endings.record([ending])
         except StoreUnavailable as error:
             log.warning("expired, kept in its result alone", job=job, error=str(error))
+        why = TaskRevokedError(f"expired: {verdict.reason}")
+        self.app.backend.mark_as_failure(job, why, request=context, state=states.REVOKED)
         log.info("expired", job=job, task=task, reason=verdict.reason.value, late_by_s=round(verdict.late_by_s, 1))
+        return True
+
+    def _is_copy(self, job: str, context: Context) -> bool:
+        # A second message under the same id is legal (a fan-out's parent ran twice), and what it finds done stays done.
+        status = self.app.backend.get_task_meta(job, cache=False)["status"]
+        if status == states.STARTED:
+            return not _redelivered(context) and not runs_here(job)
+        return status in states.READY_STATES
 
 
 def _redelivered(context: Any) -> bool:
@@ -138,9 +155,9 @@ def _guarded(task: _Guarded, tracer: Tracer) -> Tracer:
             return tracer(job, args, kwargs, request)
         if isinstance(verdict, Expire):
             mark = mark_of(Context(request))
-            if mark is not None:
-                guard.expire(job=job, task=name, mark=mark, verdict=verdict, request=request)
-            return _ignored(NotStarted(JobState.EXPIRED, verdict.reason))
+            if mark is None or guard.expire(job=job, task=name, mark=mark, verdict=verdict, request=request):
+                return _ignored(NotStarted(JobState.EXPIRED, verdict.reason))
+            return _ignored(NotStarted(JobState.DUPLICATE, verdict.reason))
         log.info("not started", job=job, task=name, reason=verdict.reason)
         return _ignored(NotStarted(JobState.DUPLICATE, verdict.reason))
 

@@ -17,6 +17,7 @@ from uuid import UUID
 
 from celery import Celery, current_task
 from celery.app.amqp import AMQP
+from celery.exceptions import Ignore
 
 from slackwater.core.guard import Expire, may_start
 from slackwater.core.job import HEADER, Mark
@@ -51,9 +52,16 @@ Listener = Callable[[Sequence[Published]], None]
 
 
 class ExpireJob(Protocol):
-    """Ends a job that was never published."""
+    """Ends a job that was never published; False where it runs or has ended under the same id."""
 
-    def __call__(self, *, job: str, task: str, mark: Mark, verdict: Expire, request: Any) -> None: ...  # noqa: D102
+    def __call__(self, *, job: str, task: str, mark: Mark, verdict: Expire, request: Any) -> bool: ...  # noqa: D102
+
+
+class NotSent(Ignore):
+    """A body's own retry came too late to be sent. Ends that body without a word on its result, which is told already.
+
+    Without it `Task.retry` would go on to say RETRY, over the end.
+    """
 
 
 @dataclass(kw_only=True)
@@ -117,6 +125,11 @@ def job_uuid(job: str) -> UUID | None:
         return None
 
 
+def runs_here(job: str) -> bool:
+    """Tell whether it is this job's body that runs in this thread."""
+    return bool(current_task) and current_task.request.id == job
+
+
 def install(app: Celery, seam: Seam) -> None:
     """Put the seam into an application's sender."""
 
@@ -143,6 +156,8 @@ def _send(
     verdict = may_start(mark, now=seam.clock.calendar())
     if isinstance(verdict, Expire):
         seam.expire(job=job, task=name, mark=mark, verdict=verdict, request=_as_request(headers, message.body))
+        if runs_here(job):
+            raise NotSent(f"{name} {job}: its retry came after its start_by")
         return None
     message.headers[HEADER] = mark.to_header()
     options["headers"] = {**(options.get("headers") or {}), HEADER: mark.to_header()}

@@ -1,0 +1,200 @@
+"""A small application around which the spine is tested. `make` builds it, in the tests and in their workers alike.
+
+Each body notes that it ran, as one line of JSON in a file named after its job.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Self
+
+from celery import Celery, Task, chain, chord, group, shared_task, signals
+
+from slackwater import Entry, Lane, Schedule, Settings, Slackwater, Tempo, every, host, hours, seconds
+from slackwater.inspection import mark_of
+
+MODULE = "tests.integration.celery.worker"
+LANES = ("waiting", "heavy")
+PREFIX = "SPINE_"
+GATE_OPENS_WITHIN_S = 60
+AnyTask: Any = Task
+shared: Any = shared_task
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where an application lives."""
+
+    broker_url: str
+    backend_url: str
+    store_url: str
+    prefix: str
+    folder: str
+    beat: str = ""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {PREFIX + name.upper(): value for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str]) -> Self:
+        given = {name: value for name, value in environ.items() if name.startswith(PREFIX)}
+        return cls(**{name.removeprefix(PREFIX).lower(): value for name, value in given.items()})
+
+
+def make(place: Place, *, tempo: Tempo | None = None) -> Slackwater:
+    app = Celery("spine", broker=place.broker_url, backend=place.backend_url, set_as_current=False)
+    app.conf.worker_hijack_root_logger = False
+    sw = Slackwater(
+        app,
+        store=place.store_url,
+        lanes=[Lane("waiting", slots=4, pool="threads"), Lane("heavy", slots=2, waits_on=[host])],
+        schedule=schedule(place),
+        prefix=place.prefix,
+        settings=Settings(
+            tempo=tempo or Tempo.real(),
+            presence_every=timedelta(seconds=0.2),
+            presence_lives_for=timedelta(seconds=5),
+            settle_every=timedelta(seconds=0.2),
+        ),
+    )
+    app.place = Path(place.folder)  # type: ignore[attr-defined]
+    add_tasks(app, sw)
+    return sw
+
+
+def schedule(place: Place) -> Schedule:
+    if not place.beat:
+        return Schedule()
+    return Schedule(entries={"sweep": Entry(every(seconds(float(place.beat))), expires=hours(1), args=(3,))})
+
+
+class OwnBase(AnyTask):  # type: ignore[misc]
+    """A base class that an application brings along."""
+
+    abstract = True
+
+
+class ClassBased(AnyTask):  # type: ignore[misc]
+    """A task written as a class."""
+
+    def __init__(self, lane: str) -> None:
+        self.lane = lane
+        self.name = f"{lane}.class_based"
+
+    def run(self, *args: Any) -> None:
+        note(self, *args)
+
+
+def note(task: Any, *args: Any) -> Any:
+    """Say that the body runs, with what it carries."""
+    mark, request = mark_of(task.request), task.request
+    line = {
+        "pid": os.getpid(),
+        "mark": None if mark is None else mark.to_header(),
+        "parent": request.parent_id,
+        "redelivered": bool((request.delivery_info or {}).get("redelivered")),
+        "args": args,
+    }
+    write(task.app, f"{request.id}.ran", line)
+    return args[0] if args else None
+
+
+def write(app: Any, name: str, line: Any) -> None:
+    with (app.place / name).open("a") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+for _lane in LANES:
+    shared(name=f"{_lane}.shared", lane=_lane, bind=True)(note)
+
+
+def add_tasks(app: Any, sw: Slackwater) -> None:
+    for lane in LANES:
+        app.task(name=f"{lane}.note", lane=lane, bind=True, shared=False)(note)
+        app.task(name=f"{lane}.own_base", lane=lane, bind=True, shared=False, base=OwnBase)(note)
+        app.register_task(ClassBased(lane))
+        app.task(name=f"{lane}.wait_at_gate", lane=lane, bind=True, shared=False)(wait_at_gate)
+    app.task(name="retry_once", lane="waiting", bind=True, shared=False)(retry_once)
+    app.task(name="fail", lane="waiting", bind=True, shared=False)(fail)
+    app.task(name="sweep", lane="waiting", bind=True, shared=False)(_sweep(sw))
+    app.task(name="sweep_twice", lane="waiting", bind=True, shared=False)(_sweep_twice(sw))
+    app.task(name="every_way", lane="waiting", bind=True, shared=False)(every_way)
+
+
+def wait_at_gate(task: Any, gate: str) -> None:
+    note(task)
+    await_gate(task, gate)
+
+
+def await_gate(task: Any, gate: str) -> None:
+    until = time.monotonic() + GATE_OPENS_WITHIN_S
+    while not (task.app.place / gate).exists() and time.monotonic() < until:
+        time.sleep(0.02)
+
+
+def retry_once(task: Any, gate: str | None = None) -> None:
+    """Retry once, after the gate has opened."""
+    note(task)
+    if gate is not None:
+        await_gate(task, gate)
+    if task.request.retries == 0:
+        raise task.retry(countdown=0)
+
+
+def fail(task: Any) -> None:
+    note(task)
+    raise ArithmeticError("as it was asked to")
+
+
+def _sweep(sw: Slackwater) -> Any:
+    def sweep(task: Any, count: int) -> list[str]:
+        note(task)
+        found = sw.fan_out(task.app.tasks["waiting.note"], [(number,) for number in range(count)])
+        return list(found.published)
+
+    return sweep
+
+
+def _sweep_twice(sw: Slackwater) -> Any:
+    def sweep_twice(task: Any, count: int) -> list[list[str]]:
+        note(task)
+        items = [(number,) for number in range(count)]
+        return [list(sw.fan_out(task.app.tasks["waiting.note"], items).published) for _ in range(2)]
+
+    return sweep_twice
+
+
+def every_way(task: Any) -> dict[str, list[str]]:
+    """Publish in each way that Celery has; return the ids by way."""
+    note(task)
+    tasks = task.app.tasks
+    one, again = tasks["waiting.note"], tasks["retry_once"]
+    linked = one.si(2).set(task_id=f"{task.request.id}-linked")
+    grouped: Any = group(one.si(3), one.si(4)).apply_async()
+    chained: Any = chain(one.si(5), one.si(6)).apply_async()
+    ended: Any = chord([one.si(7), one.si(8)])(one.si(9))
+    return {
+        "delay": [one.delay(0).id],
+        "apply_async": [one.apply_async((1,), link=linked).id],
+        "link": [linked.options["task_id"]],
+        "send_task": [task.app.send_task("waiting.note", (10,)).id],
+        "group": [each.id for each in grouped.children],
+        "chain": [chained.parent.id, chained.id],
+        "chord": [*(each.id for each in ended.parent.children), ended.id],
+        "retry": [again.delay().id],
+    }
+
+
+def note_prerun(sender: Any = None, task_id: str = "", **_: Any) -> None:
+    write(sender.app, f"{task_id}.prerun", {})
+
+
+def follow_signals() -> None:
+    signals.task_prerun.connect(note_prerun, weak=False)

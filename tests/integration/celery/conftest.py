@@ -1,0 +1,66 @@
+"""One application a broker, with a worker for each of its lanes, shared by all tests of a session."""
+
+import gc
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from celery import Celery
+from tests.integration.celery.application import LANES, Place, make
+from tests.integration.celery.spine import Spine, cli, eventually
+
+from slackwater.local import PostgreSQL
+
+
+@pytest.fixture(scope="session", params=["valkey", pytest.param("rabbitmq", marks=pytest.mark.rabbitmq)])
+def place(
+    request: pytest.FixtureRequest,
+    valkey_url: str,
+    postgres_server: PostgreSQL,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Place:
+    broker = valkey_url if request.param == "valkey" else request.getfixturevalue("rabbitmq_url")
+    return Place(
+        broker_url=broker,
+        backend_url=valkey_url,
+        store_url=postgres_server.url,
+        prefix=f"t{uuid4().hex[:8]}_",
+        folder=str(tmp_path_factory.mktemp(request.param)),
+    )
+
+
+@pytest.fixture(scope="session")
+def spine(place: Place) -> Iterator[Spine]:
+    sw = make(place)
+    sw.store.migrate()
+    with cli(place, "worker", *LANES, log=Path(place.folder) / "workers.log"):
+        spine = Spine(place=place, sw=sw)
+        eventually(lambda: {lane for one in sw.store.presence.all() for lane in one.lanes} == set(LANES))
+        yield spine
+    # Results in circles talk to the backend when they are collected: while it is there.
+    gc.collect()
+    remove_queues(spine)
+
+
+@pytest.fixture
+def foreign(spine: Spine) -> Iterator[Callable[..., str]]:
+    """Publish as an application without Slackwater does: task's name and arguments; returns the job's id."""
+    app = Celery("foreign", broker=spine.place.broker_url, set_as_current=False)
+
+    def publish(task: str, *args: Any, lane: str = "waiting") -> str:
+        queue = spine.sw.queues[lane]
+        return str(app.send_task(task, args, exchange="", routing_key=queue).id)
+
+    yield publish
+    app.close()
+
+
+def remove_queues(spine: Spine) -> None:
+    with spine.sw.app.connection_for_write() as connection:
+        channel: Any = connection.default_channel
+        for queue in spine.sw.queues.values():
+            channel.queue_delete(queue)
+    spine.sw.app.close()
+    spine.sw.store.close()

@@ -1,0 +1,47 @@
+"""The balancer's parts and the worker's settings, on real servers."""
+
+from threading import Event, Thread
+
+import psutil  # type: ignore[import-untyped]
+from tests.integration.celery.application import Place, make
+from tests.integration.celery.spine import Spine, eventually
+
+from slackwater import OccurrenceState
+from slackwater.cli.balancer import balancer_of
+from slackwater.core.job import JobState
+
+
+def test_twin_balancers_bring_an_occurrence_from_due_to_done_once(spine: Spine) -> None:
+    place = Place(**{**vars(spine.place), "beat": "2"})
+    stop = Event()
+    twins = [make(place) for _ in range(2)]
+    threads = [Thread(target=balancer_of(sw).run, args=(stop,)) for sw in twins]
+    since = spine.sw.clock.calendar()
+    for thread in threads:
+        thread.start()
+
+    def done() -> list[str]:
+        return [
+            str(one.id)
+            for one in spine.sw.store.occurrences.since(since)
+            if one.entry == "sweep" and one.state is OccurrenceState.DONE
+        ]
+
+    jobs = eventually(lambda: found if len(found := done()) >= 2 else None)
+    stop.set()
+    for thread in threads:
+        thread.join(10)
+    for job in jobs:
+        assert len(spine.runs(job)) == 1
+        assert [len(spine.runs(child)) for child in spine.meta(job)["result"]] == [1, 1, 1]
+    settled = [one for one in spine.sw.store.occurrences.since(since) if str(one.id) in jobs]
+    assert [one.jobs for one in settled] == [{JobState.DONE: 3}] * len(settled)
+    assert spine.sw.store.readings.between(since, spine.sw.clock.run())
+
+
+def test_a_host_lanes_worker_and_its_pool_processes_yield_the_cores(spine: Spine) -> None:
+    worker = psutil.Process(spine.presence("heavy").pid)
+    children = worker.children()
+    assert len(children) >= spine.sw.lanes["heavy"].slots
+    assert {each.nice() for each in (worker, *children)} == {10}
+    assert psutil.Process(spine.presence("waiting").pid).nice() == 0

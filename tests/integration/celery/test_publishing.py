@@ -1,0 +1,98 @@
+"""What a message carries, however it is published."""
+
+from datetime import UTC, datetime
+from itertools import chain
+from typing import Any
+
+import pytest
+from tests.integration.celery.application import Place, make
+from tests.integration.celery.spine import Spine, eventually
+
+from slackwater import Published
+from slackwater.core.job import JobState
+
+
+def carried(spine: Spine, jobs: dict[str, list[str]]) -> dict[str, Any]:
+    """Wait until all have ended well; return the marks that each way's bodies saw."""
+    spine.done(*chain.from_iterable(jobs.values()))
+    return {way: [run["mark"] for job in ids for run in spine.runs(job)] for way, ids in jobs.items()}
+
+
+def test_each_way_of_publishing_carries_when_it_was_published_and_to_which_lane(spine: Spine) -> None:
+    before = spine.sw.clock.run()
+    parent = spine.tasks["every_way"].delay()
+    spine.done(parent.id)
+    marks = carried(spine, spine.meta(parent.id)["result"])
+    assert {way: len(found) for way, found in marks.items()} == {
+        "delay": 1,
+        "apply_async": 1,
+        "link": 1,
+        "send_task": 1,
+        "group": 2,
+        "chain": 2,
+        "chord": 3,
+        "retry": 2,
+    }
+    for mark in chain.from_iterable(marks.values()):
+        assert mark.keys() == {"published_at", "lane"}
+        assert mark["lane"] == "waiting"
+        assert before < datetime.fromisoformat(mark["published_at"]) < datetime.now(UTC)
+    first, second = marks["retry"]
+    assert first["published_at"] < second["published_at"]
+
+
+def test_what_an_occurrences_body_publishes_inherits_its_window_in_each_way(spine: Spine) -> None:
+    occurrence = spine.occurrence("every_way")
+    parent = spine.publish(occurrence)
+    spine.done(parent)
+    marks = carried(spine, spine.meta(parent)["result"])
+    inherited = {"start_by": occurrence.start_by.isoformat(), "occurrence": str(occurrence.id), "elastic": True}
+    for mark in chain.from_iterable(marks.values()):
+        assert {name: mark[name] for name in inherited} == inherited
+
+
+def test_a_late_job_is_not_sent_and_ends_as_expired(spine: Spine) -> None:
+    heard: list[Published] = []
+    spine.sw.on_published(heard.extend)
+    late = spine.tasks["waiting.note"].apply_async(headers=spine.header(start_by=spine.behind.clock.calendar()))
+    in_time = spine.tasks["waiting.note"].delay(1)
+    meta = spine.meta(late.id)
+    assert (meta["status"], str(meta["result"])) == ("REVOKED", "expired: late")
+    ending = spine.sw.store.endings.find([late.id])[late.id]
+    assert (ending.state, ending.reason) == (JobState.EXPIRED, "late")
+    spine.done(in_time.id)
+    assert not spine.runs(late.id)
+    assert [(one.job, one.task, one.lane, one.parent) for one in heard] == [
+        (in_time.id, "waiting.note", "waiting", None)
+    ]
+
+
+def test_nothing_is_told_as_published_while_the_broker_is_down(place: Place) -> None:
+    nobody = "redis://127.0.0.1:1/0" if place.broker_url.startswith("redis") else "amqp://127.0.0.1:1//"
+    sw = make(Place(**{**vars(place), "broker_url": nobody}))
+    heard: list[Published] = []
+    sw.on_published(heard.extend)
+    with pytest.raises(sw.app.connection_for_write().connection_errors):
+        sw.app.tasks["waiting.note"].apply_async(retry=False)
+    assert not heard
+
+
+def test_a_fan_out_of_500_jobs_runs_each_once_and_each_is_known_by_id(spine: Spine) -> None:
+    occurrence = spine.occurrence("sweep", 500)
+    parent = spine.publish(occurrence)
+    spine.done(parent)
+    jobs = spine.meta(parent)["result"]
+    assert len(set(jobs)) == 500
+    eventually(lambda: all(spine.runs(job) for job in jobs), within_s=40)
+    spine.done(*jobs)
+    assert {len(spine.runs(job)) for job in jobs} == {1}
+    assert {spine.runs(job)[0]["mark"]["occurrence"] for job in jobs} == {parent}
+    assert set(spine.sw.store.fan_outs.unsettled(occurrence.id, after="", limit=1000)) == set(jobs)
+
+
+def test_a_parent_that_runs_twice_asks_for_the_same_children(spine: Spine) -> None:
+    parent = spine.tasks["sweep_twice"].delay(5)
+    spine.done(parent.id)
+    first, second = spine.meta(parent.id)["result"]
+    assert first == second
+    spine.done(*first)
