@@ -10,6 +10,7 @@ from threading import Event
 
 import structlog
 
+from slackwater.engine.outage import Outage
 from slackwater.engine.probe import Probe, keep
 from slackwater.engine.settle import Settler
 from slackwater.engine.tick import ADOPT_AFTER, Ticker
@@ -31,14 +32,19 @@ class Duty:
         act: What is done.
         every: How often, of the monotonic clock.
         due: Monotonic instant of the next time, in seconds.
-        failing: It failed last time; a run of failures is logged once, and its end once.
+        outage: A run of failures.
     """
 
     name: str
     act: Callable[[], object]
     every: timedelta
     due: float = field(default=0.0)
-    failing: bool = field(default=False)
+    outage: Outage = field(default_factory=lambda: Outage("cannot work, keeps trying"))
+
+    @property
+    def failing(self) -> bool:
+        """Tell whether it failed last time."""
+        return self.outage.lasts
 
     def run(self, *, now: float) -> None:
         """Do it once; an unreachable store or broker is logged and tried again, nothing else is swallowed."""
@@ -47,13 +53,9 @@ class Duty:
             self.act()
         except (StoreUnavailable, BrokerUnavailable) as error:
             self.due = now + PAUSE_AFTER_FAILURE_S
-            if not self.failing:
-                log.warning("cannot work, keeps trying", duty=self.name, error=str(error))
-            self.failing = True
+            self.outage.failed(error, duty=self.name)
         else:
-            if self.failing:
-                log.info("works again", duty=self.name)
-            self.failing = False
+            self.outage.worked(duty=self.name)
 
 
 class Balancer:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
-import structlog
-
 from slackwater.core.reading import LaneReading, Presence, QueueReading, compose
+from slackwater.engine.outage import Outage
 from slackwater.errors import BrokerUnavailable, StoreUnavailable
 from slackwater.ports import Clock, Gauge, PresenceStore, ReadingStore
-
-log = structlog.get_logger("slackwater.probe")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +21,8 @@ class Probe:
     gauge: Gauge
     presence: PresenceStore
     clock: Clock
+    queues_out: Outage = field(default_factory=lambda: Outage("queues unknown"))
+    workers_out: Outage = field(default_factory=lambda: Outage("workers unknown"))
 
     def read(self) -> tuple[LaneReading, ...]:
         """Take one reading of each lane."""
@@ -33,17 +32,21 @@ class Probe:
 
     def _queues(self) -> Mapping[str, QueueReading]:
         try:
-            return self.gauge.read(list(self.queues.values()))
+            found = self.gauge.read(list(self.queues.values()))
         except BrokerUnavailable as error:
-            log.warning("queues unknown", error=str(error))
+            self.queues_out.failed(error)
             return {}
+        self.queues_out.worked()
+        return found
 
     def _presences(self) -> Sequence[Presence] | None:
         try:
-            return self.presence.all()
+            found = self.presence.all()
         except StoreUnavailable as error:
-            log.warning("workers unknown", error=str(error))
+            self.workers_out.failed(error)
             return None
+        self.workers_out.worked()
+        return found
 
 
 def keep(readings: ReadingStore, taken: Sequence[LaneReading], *, kept_for: timedelta) -> None:

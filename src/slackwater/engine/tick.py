@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -12,6 +12,7 @@ import structlog
 from slackwater.core.job import ExpiryReason
 from slackwater.core.occurrence import Occurrence, OccurrenceState
 from slackwater.core.schedule import Due, Schedule, look
+from slackwater.engine.outage import Outage
 from slackwater.errors import BrokerUnavailable
 from slackwater.ports import Clock, OccurrenceStore, Publisher
 
@@ -35,6 +36,7 @@ class Ticker:
     occurrences: OccurrenceStore
     publisher: Publisher
     clock: Clock
+    outage: Outage = field(default_factory=lambda: Outage("not published, will be tried again"))
 
     def next_wake(self, *, after: datetime) -> datetime | None:
         """Return the run clock's instant of the first due entry after one of the calendar; None where there is none."""
@@ -81,8 +83,9 @@ class Ticker:
         try:
             self.publisher.publish(occurrence)
         except BrokerUnavailable as error:
-            log.warning("not published, will be tried again", entry=occurrence.entry, error=str(error))
+            self.outage.failed(error, entry=occurrence.entry)
             return False
+        self.outage.worked()
         self.occurrences.advance(occurrence.id, to=OccurrenceState.QUEUED, at=self.clock.run())
         log.info("published", entry=occurrence.entry, due=occurrence.due_at.isoformat(), job=str(occurrence.id))
         return True

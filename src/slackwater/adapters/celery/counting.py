@@ -66,7 +66,16 @@ class Tally:
 
 def busy_by_task() -> Mapping[str, int]:
     """Count the bodies that this worker process runs now, by task name."""
-    return Counter(str(request.name) for request in list(state.active_requests))
+    return Counter(str(request.name) for request in _active())
+
+
+def _active() -> list[Any]:
+    # The pool's threads add and remove while this one looks, which the set's iterator does not allow.
+    while True:
+        try:
+            return list(state.active_requests)
+        except RuntimeError:
+            continue
 
 
 def _inner(error: BaseException) -> BaseException:

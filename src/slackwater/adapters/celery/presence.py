@@ -15,7 +15,7 @@ import structlog
 
 from slackwater.adapters.celery.counting import busy_by_task, tally_of
 from slackwater.core.reading import LaneCounts, Presence
-from slackwater.errors import SlackwaterError, StoreUnavailable
+from slackwater.errors import SlackwaterError
 from slackwater.ports import Clock, Store
 from slackwater.settings import Settings
 
@@ -58,7 +58,7 @@ class Heartbeat:
         while True:
             try:
                 self.store().presence.refresh(self._presence())
-            except StoreUnavailable as error:
+            except SlackwaterError as error:
                 if not silent:
                     log.warning("presence not refreshed, keeps trying", worker=self.worker, error=str(error))
                 silent = True
@@ -94,7 +94,7 @@ def counts_of(
     app = consumer.app
     consumed = set(app.amqp.queues.consume_from)
     tasks: dict[str, list[str]] = {lane: [] for lane, queue in lanes.items() if queue in consumed}
-    for name in app.tasks:
+    for name in list(app.tasks):
         if (lane := lane_of(name)) in tasks:
             tasks[lane].append(name)
     busy, tally, slots = busy_by_task(), tally_of(app), int(consumer.pool.num_processes)
