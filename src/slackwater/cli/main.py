@@ -6,6 +6,8 @@ Also a plugin of Celery's own: `celery -A proj slackwater ...`.
 from __future__ import annotations
 
 import sys
+from importlib import import_module
+from typing import IO, Any
 
 import click
 from celery import Celery
@@ -17,9 +19,52 @@ from slackwater.errors import ConfigurationError, SlackwaterError
 
 EXIT_BAD_INPUT = 2
 EXIT_FAILED = 1
+EXIT_INTERRUPTED = 130
+_CANNOT_LOAD = (ImportError, AttributeError, SyntaxError, ValueError)
+"""What a wrong name raises, and a module that is not Python or asks for a lane that cannot be."""
 
 
-@click.group(help="Slackwater: a Celery batch scheduler that is really a load balancer.")
+COMMANDS = ("balancer", "migrate", "status", "up", "worker")
+
+
+class Refused(click.ClickException):
+    """An error of ours on the command line: one clear line a finding, never a traceback."""
+
+    def __init__(self, error: SlackwaterError) -> None:
+        super().__init__(str(error))
+        bad_input = isinstance(error, ConfigurationError)
+        self.exit_code = EXIT_BAD_INPUT if bad_input else EXIT_FAILED  # type: ignore[misc] # click's own way
+        self.lines = error.findings if isinstance(error, ConfigurationError) else (self.message,)
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the lines."""
+        for line in self.lines:
+            click.echo(f"slackwater: {line}", err=file is None, file=file)
+
+
+class Commands(click.Group):
+    """Loads a command's module when it is asked for, by whichever command line."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Return the names of all."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Return one; None if there is none of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"slackwater.cli.{cmd_name}").command
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except SlackwaterError as error:
+            raise Refused(error) from error
+
+
+@click.group(cls=Commands, help="Slackwater: a Celery batch scheduler that is really a load balancer.")
 @click.option("-A", "--app", "name", envvar="CELERY_APP", help="Where the Celery application is, like 'books.app'.")
 @click.option("-v", "--verbose", is_flag=True, help="Log what is done, not only what is odd.")
 @click.pass_context
@@ -45,9 +90,9 @@ def load(context: click.Context) -> Slackwater:
     sys.path.insert(0, "")
     try:
         found = find_app(named)
-    except (ImportError, AttributeError) as error:
+    except _CANNOT_LOAD as error:
         raise ConfigurationError(
-            f"application {named!r}: {error}; pass -A PACKAGE.MODULE of the Celery application"
+            f"application {named!r} cannot be loaded: {error}; pass -A PACKAGE.MODULE of the Celery application"
         ) from error
     if not isinstance(found, Celery):
         raise ConfigurationError(f"{named!r} holds no Celery application; pass -A PACKAGE.MODULE:NAME")
@@ -55,21 +100,11 @@ def load(context: click.Context) -> Slackwater:
 
 
 def main() -> None:
-    """Run the command line; an error of ours is one clear line a finding, never a traceback."""
-    from slackwater.cli import balancer, migrate, status, up, worker  # late: they register themselves
-
-    for module in (balancer, migrate, status, up, worker):
-        cli.add_command(module.command)
+    """Run the command line."""
     try:
         sys.exit(cli.main(prog_name="slackwater", standalone_mode=False) or 0)
-    except click.exceptions.Exit as done:
-        sys.exit(done.exit_code)
     except click.ClickException as error:
         error.show()
-        sys.exit(EXIT_BAD_INPUT)
+        sys.exit(error.exit_code)
     except click.Abort:
-        sys.exit(130)
-    except SlackwaterError as error:
-        for line in getattr(error, "findings", None) or [str(error)]:
-            click.echo(f"slackwater: {line}", err=True)
-        sys.exit(EXIT_BAD_INPUT if isinstance(error, ConfigurationError) else EXIT_FAILED)
+        sys.exit(EXIT_INTERRUPTED)

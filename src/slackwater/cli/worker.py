@@ -8,15 +8,16 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
+from slackwater.adapters.embedded.parent_death import launch_line
 from slackwater.app import Slackwater
 from slackwater.cli.main import load
 from slackwater.core.lane import Lane, find
-from slackwater.errors import LocalServiceError
+from slackwater.errors import ConfigurationError, LocalServiceError
 
 POLL_S = 0.2
 
@@ -69,28 +70,45 @@ def _be(sw: Slackwater, lane: Lane, *, slots: int | None, name: str | None, logl
 
 
 def _run_each(context: click.Context, lanes: Sequence[Lane], *, slots: int | None, loglevel: str) -> None:
-    """Run a worker process for each lane; the first that ends ends all, with its exit code."""
-    app = context.obj if isinstance(context.obj, str) else os.environ.get("CELERY_APP", "")
+    """Run a worker process for each lane; the first that ends ends all."""
+    if not isinstance(context.obj, str):
+        raise ConfigurationError("several lanes need a process each; run slackwater -A PACKAGE.MODULE worker LANE...")
     extra = [f"--loglevel={loglevel}", *([f"--slots={slots}"] if slots else [])]
-    base = [sys.executable, "-m", "slackwater", "-A", app, "worker"]
-    running = {lane.name: subprocess.Popen([*base, lane.name, *extra]) for lane in lanes}
+    base = [sys.executable, "-m", "slackwater", "-A", context.obj, "worker"]
+    running: dict[str, subprocess.Popen[bytes]] = {}
     asked: list[int] = []
 
     def ask_to_stop(number: int, _: Any) -> None:
         asked.append(number)
-        for process in running.values():
+        for process in list(running.values()):
             process.send_signal(signal.SIGTERM)
 
+    # Before the first worker is there: one that nobody stops must not be left.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, ask_to_stop)
-    ended: dict[str, int] = {}
-    while len(ended) < len(running):
-        ended |= {lane: code for lane, process in running.items() if (code := process.poll()) is not None}
-        if ended and not asked:
-            ask_to_stop(signal.SIGTERM, None)
-            lane, code = next(iter(ended.items()))
-            failure = LocalServiceError(f"worker {lane} ended with {code}; the others are stopped, see its log above")
-            for process in running.values():
-                process.wait()
-            raise failure
+    for lane in lanes:
+        line = launch_line([*base, lane.name, *extra], at_parents_death=signal.SIGTERM)
+        running[lane.name] = subprocess.Popen(line)
+    if asked:
+        ask_to_stop(asked[0], None)
+    ended = _first_to_end(running)
+    if not asked:
+        ask_to_stop(signal.SIGTERM, None)
+        _wait_for(running)
+        raise LocalServiceError(
+            f"worker {ended} ended with {running[ended].returncode}; the others are stopped, see its log above"
+        )
+    _wait_for(running)
+
+
+def _first_to_end(running: Mapping[str, subprocess.Popen[bytes]]) -> str:
+    while True:
+        for lane, process in running.items():
+            if process.poll() is not None:
+                return lane
         time.sleep(POLL_S)
+
+
+def _wait_for(running: Mapping[str, subprocess.Popen[bytes]]) -> None:
+    for process in running.values():
+        process.wait()
