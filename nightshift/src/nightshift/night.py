@@ -205,6 +205,7 @@ def _environment(stage: Stage, servers: Servers, world: World, *, store_url: str
         "SLACKWATER_STORE_URL": store_url,
         "SLACKWATER_TEMPO": str(tempo),
         "SLACKWATER_PROBE_EVERY": str(PROBE_EVERY_S),
+        "SLACKWATER_PRESENCE_EVERY": str(PROBE_EVERY_S),
         "SLACKWATER_SETTLE_EVERY": str(PROBE_EVERY_S),
     }
 
