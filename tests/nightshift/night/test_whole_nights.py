@@ -1,0 +1,229 @@
+"""Whole nights, from the command to the morning report."""
+
+import json
+import os
+import signal
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import psutil  # type: ignore[import-untyped]
+import pytest
+import redis
+import sqlalchemy as sa
+from tests.nightshift.night.conftest import StartNight
+from tests.nightshift.night.running import RunningNight
+
+from nightshift import journal
+from nightshift.filings.client import FilingClient
+from nightshift.world.books import Filing, read_filings
+from nightshift.world.cli import TOKEN_VARIABLE
+from slackwater.local import PostgreSQL
+
+pytestmark = pytest.mark.timeout(300)
+
+PLACES = ("held", "queued", "running", "done", "expired", "failed", "dead", "revoked", "duplicate", "lost")
+DUE = {"update_all_transactions": "02:00", "categorize_uncategorized_transactions": "04:30"}
+READING = "extract_data_from_attachment"
+
+
+def test_a_good_night_holds_all_checks_and_leaves_nothing_on_given_servers(
+    start_night: StartNight, tmp_path: Path, fresh_valkey_url: str, postgres_server: PostgreSQL
+) -> None:
+    folder = tmp_path / "eine Nacht für Käse & Brot"
+    night = start_night(f"--broker={fresh_valkey_url}", f"--store={postgres_server.url}", folder=folder)
+    assert night.wait() == 0, night.stdout + night.stderr
+    assert night.stderr == ""
+    assert_whole(night)
+    assert due_in_berlin(night.json) == DUE
+    assert not any(one["state"] == "missed" for one in night.json["occurrences"])
+    assert night.json["jobs"]["lost"] == night.json["jobs"]["twice"] == 0
+    assert "A good night: all 5 checks hold." in night.stdout
+    assert "<svg" in night.report.with_suffix(".html").read_text(encoding="utf-8")
+    assert night.left_running() == []
+    assert left_on_valkey(fresh_valkey_url) == []
+    assert databases_of_nights(postgres_server.url) == []
+
+
+def test_a_message_deleted_by_hand_is_a_lost_job_and_is_named(start_night: StartNight, fresh_valkey_url: str) -> None:
+    night = start_night(f"--broker={fresh_valkey_url}")
+    lost = delete_one_sync(night, fresh_valkey_url)
+    assert night.wait() == 1, night.stdout + night.stderr
+    assert night.json["ok"] is False
+    assert night.json["jobs"]["lost"] == 1
+    assert failed_checks(night) == ["Nothing lost"]
+    [evidence] = check_of(night, "Nothing lost")["evidence"]
+    assert evidence.startswith(f"{lost} update_transactions_by_bank_account in transaction_sync, demanded by publish")
+    assert lost in night.stdout
+    assert_adds_up(night)
+    assert night.left_running() == []
+
+
+def test_a_run_filed_twice_is_found_in_the_worlds_books_and_is_named(start_night: StartNight) -> None:
+    night = start_night()
+    night.until(lambda: len(filings_of(night)) > 0)
+    first = filings_of(night)[0]
+    second = file_again(night, first)
+    assert night.wait() == 1, night.stdout + night.stderr
+    assert night.json["ok"] is False
+    assert night.json["jobs"]["twice"] > 0
+    assert failed_checks(night) == ["Nothing twice"]
+    evidence = check_of(night, "Nothing twice")["evidence"]
+    run = first.idempotency_key.removeprefix("agent-run:")
+    assert any(line.startswith(f"run {run} was filed 2 times: ") and second in line for line in evidence)
+    assert second in night.stdout
+    assert night.left_running() == []
+
+
+def test_a_killed_night_leaves_no_process_and_the_next_one_cleans_up_and_is_good(
+    start_night: StartNight, tmp_path: Path
+) -> None:
+    folder = tmp_path / ("ein sehr langer Weg zum Ordner der Nacht " * 2) / ("und noch ein Stück weiter " * 3)
+    killed = start_night(folder=folder, without=frozenset({"HOME"}))
+    killed.until_in_the_middle()
+    assert len(killed.family) > len(killed.children())
+    killed.popen.kill()
+    assert killed.wait() == -signal.SIGKILL
+    assert killed.left_running() == []
+    night = start_night(folder=folder, without=frozenset({"HOME"}))
+    assert night.wait() == 0, night.stdout + night.stderr
+    assert night.stdout.startswith(f"cleaned up after a killed run in {folder}: no process of it was left")
+    assert night.stderr == ""
+    assert_whole(night)
+    assert night.left_running() == []
+
+
+def test_a_killed_reader_in_a_colliding_night_is_replaced_and_its_receipt_is_read(start_night: StartNight) -> None:
+    night = start_night("--plan=collide")
+    night.until(lambda: "books: " in night.stdout)
+    spoil_receipts(night, but=2)
+    job, pid = next_reading(night)
+    os.kill(pid, signal.SIGKILL)
+    exit_code = night.wait()
+    assert exit_code in (0, 1), night.stdout + night.stderr
+    assert night.json["ok"] is (exit_code == 0)
+    assert night.json["plan"] == "collide"
+    assert due_in_berlin(night.json) == {**DUE, "categorize_uncategorized_transactions": "02:10"}
+    assert set(failed_checks(night)) <= {"No person waited behind a batch"}
+    assert all(check["evidence"] for check in night.json["checks"] if not check["ok"])
+    assert_adds_up(night)
+    assert night.json["jobs"]["lost"] == night.json["jobs"]["twice"] == 0
+    starts = [event for event in night.events(journal.STARTED) if event["job"] == job]
+    ends = [event["state"] for event in night.events(journal.ENDED) if event["job"] == job]
+    assert (len(starts), ends) == (2, ["SUCCESS"]), night.stdout
+    assert night.json["figures"]["books"]["unreadable_attachment_count"] > 0
+    assert night.left_running() == []
+
+
+def assert_whole(night: RunningNight) -> None:
+    report = night.json
+    assert set(report) >= {"ok", "jobs", "realtime", "lanes", "occurrences"}
+    assert set(report["jobs"]) >= {"submitted", "twice", *PLACES}
+    assert set(report["realtime"]) >= {"count", "p50_s", "p95_s", "max_s"}
+    assert set(report["lanes"]) == {"transaction_sync", "transaction_postprocess", "agent_realtime"}
+    assert report["ok"] is True
+    assert failed_checks(night) == []
+    assert report["jobs"]["done"] > 0
+    assert report["realtime"]["count"] == 30
+    assert_adds_up(night)
+
+
+def assert_adds_up(night: RunningNight) -> None:
+    jobs = night.json["jobs"]
+    assert jobs["submitted"] == sum(jobs[place] for place in PLACES)
+
+
+def failed_checks(night: RunningNight) -> list[str]:
+    return [check["name"] for check in night.json["checks"] if not check["ok"]]
+
+
+def check_of(night: RunningNight, name: str) -> dict[str, Any]:
+    [found] = [check for check in night.json["checks"] if check["name"] == name]
+    return dict(found)
+
+
+def due_in_berlin(report: dict[str, Any]) -> dict[str, str]:
+    zone = ZoneInfo("Europe/Berlin")
+    due = {one["entry"]: datetime.fromisoformat(one["due_at"]).astimezone(zone) for one in report["occurrences"]}
+    assert len(due) == len(report["occurrences"])
+    return {entry: f"{at:%H:%M}" for entry, at in due.items()}
+
+
+def left_on_valkey(url: str) -> list[str]:
+    with redis.Redis.from_url(url, decode_responses=True) as client:
+        return sorted(client.scan_iter())
+
+
+def databases_of_nights(server: str) -> list[str]:
+    engine = sa.create_engine(server, poolclass=sa.NullPool)
+    with engine.connect() as connection:
+        return list(
+            connection.execute(sa.text("SELECT datname FROM pg_database WHERE datname ~ '^nightshift_'")).scalars()
+        )
+
+
+def delete_one_sync(night: RunningNight, url: str) -> str:
+    """Take the message of one account's sync out of its queue, before a worker does; return the job's id."""
+    found: list[str] = []
+    with redis.Redis.from_url(url) as client:
+        night.until(lambda: bool(list(client.scan_iter("night_*"))))
+
+        def delete() -> bool:
+            for key in client.scan_iter("night_*transaction_sync"):
+                for message in client.lrange(key, 0, 0) if client.type(key) == b"list" else ():
+                    headers = json.loads(message)["headers"]
+                    is_sync = headers["task"] == "update_transactions_by_bank_account"
+                    if is_sync and client.lrem(key, 1, message):
+                        found.append(headers["id"])
+                        return True
+            return False
+
+        deadline = time.monotonic() + 60
+        while not delete():
+            assert night.popen.poll() is None, night.stdout + night.stderr
+            assert time.monotonic() < deadline, "no sync ever waited in its queue"
+    return found[0]
+
+
+def filings_of(night: RunningNight) -> list[Filing]:
+    books = night.folder / "world.sqlite"
+    return read_filings(books) if books.exists() and night.children().keys() >= {"people"} else []
+
+
+def file_again(night: RunningNight, filing: Filing) -> str:
+    """File under another key what was filed already, as a careless program would; return the gateway's id."""
+    world = psutil.Process(night.children()["world"])
+    [ready] = [json.loads(line) for line in (night.folder / "logs" / "world.log").read_text().splitlines()]
+    with FilingClient(ready["url"], world.environ()[TOKEN_VARIABLE]) as gateway:
+        return gateway.submit("by hand", json.loads(filing.body), job_id=str(filing.job_id)).filing_id
+
+
+def spoil_receipts(night: RunningNight, *, but: int) -> None:
+    """Leave few receipts that take a reader more than a moment: who is killed then is soon at work again."""
+    receipts = sorted(path for path in (night.folder / "receipts").rglob("*") if path.is_file())
+    assert len(receipts) > but
+    for path in receipts[but:]:
+        path.write_bytes(b"no picture")
+
+
+def next_reading(night: RunningNight) -> tuple[str, int]:
+    """Wait until a receipt is being read; return its job and the pid of the pool's process that reads it."""
+    found: list[tuple[str, int]] = []
+
+    def reads() -> bool:
+        for path in (night.folder / "journal").glob("*.jsonl"):
+            events = [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
+            if events and is_reading_for_a_while(events[-1]):
+                found.append((events[-1]["job"], int(path.name.partition("-")[0])))
+        return bool(found)
+
+    night.until(reads)
+    return found[0]
+
+
+def is_reading_for_a_while(event: dict[str, Any]) -> bool:
+    began_before = datetime.now(UTC) - timedelta(seconds=0.3)
+    is_reading = event["event"] == journal.STARTED and event["task"] == READING
+    return is_reading and datetime.fromisoformat(event["at"]) < began_before
