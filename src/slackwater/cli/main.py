@@ -64,7 +64,7 @@ class Commands(click.Group):
             raise Refused(error) from error
 
 
-@click.group(cls=Commands, help="Slackwater: a Celery batch scheduler that is really a load balancer.")
+@click.group("slackwater", cls=Commands, help="Slackwater: a Celery batch scheduler that is really a load balancer.")
 @click.option("-A", "--app", "name", envvar="CELERY_APP", help="Where the Celery application is, like 'books.app'.")
 @click.option("-v", "--verbose", is_flag=True, help="Log what is done, not only what is odd.")
 @click.pass_context

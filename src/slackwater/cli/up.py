@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from slackwater.cli.main import load
 from slackwater.errors import ConfigurationError, LocalServiceError
 from slackwater.local import RunFolder, Servers, StopSignals, Supervisor
 
+ADDRESSES = "addresses.sh"
 LOOK_EVERY = timedelta(milliseconds=300)
 
 
@@ -47,6 +50,7 @@ def command(context: click.Context, folder: Path, *, broker: str | None, store: 
             for child in processes.workers(name, sw.lanes, env=env, logs=run.logs):
                 supervisor.start(child)
             click.echo(f"up: {len(sw.lanes)} lanes ({', '.join(sw.lanes)}); logs in {run.logs}; Ctrl-C stops all")
+            click.echo(f"in a second terminal: . {run.path / ADDRESSES} && slackwater -A {name} status")
             while not stop.wait(LOOK_EVERY):
                 if (died := supervisor.poll()) is not None:
                     raise LocalServiceError(f"{died.sentence}; everything is stopped, its log is {died.log_path}")
@@ -58,4 +62,12 @@ def _servers(run: RunFolder, supervisor: Supervisor, *, broker: str | None, stor
     servers = Servers.start(run.path, supervisor, broker_url=broker, store_url=store)
     env = processes.environment(servers, base={})
     os.environ.update(env)
+    _write_addresses(run.path / ADDRESSES, env)
     return env
+
+
+def _write_addresses(path: Path, env: Mapping[str, str]) -> None:
+    """Write the addresses for a second terminal; they hold passwords, so for this user alone."""
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.writelines(f"export {name}={shlex.quote(value)}\n" for name, value in env.items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeAlias
@@ -103,9 +104,13 @@ class FanOuts:
                 return
 
     def _send_once(self, task: AnyTask, batch: Sequence[_Item]) -> None:
-        with self.seam.batch(), self.app.producer_or_acquire() as producer, producer.batch(max_size=len(batch) * 2):
+        with self.app.producer_or_acquire() as producer, self._news_of(producer), producer.batch(len(batch) * 2):
             for item in batch:
                 task.apply_async(args=item.args, kwargs=dict(item.kwargs), task_id=item.job, producer=producer)
+
+    def _news_of(self, producer: Any) -> AbstractContextManager[None]:
+        # Where the transport cannot batch, each publish is confirmed by itself, whatever becomes of the next one.
+        return self.seam.batch() if producer.supports_batch_publish else nullcontext()
 
 
 def _parent() -> tuple[UUID, Mark | None]:
