@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -61,17 +61,34 @@ def own_database(server_url: str, name: str, *, left_behind: Tell | None = None)
     try:
         yield make_url(server_url).set(database=name, drivername="postgresql+psycopg").render_as_string(False)
     finally:
-        try:
-            with admin.connect() as connection:
-                connection.execute(text(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'))
-        except DBAPIError as error:
-            if left_behind is not None:
-                left_behind(f"note: database {name} is left on {where} ({first_line(error)}); drop it there")
         admin.dispose()
+        drop_database(server_url, name, left_behind=left_behind)
 
 
-def clear_broker(url: str, *, prefix: str, queues: list[str], left_behind: Tell) -> None:
-    """Take one night's queues and keys away from a broker or result backend, by their prefix.
+def drop_database(server_url: str, name: str, *, left_behind: Tell | None) -> bool:
+    """Drop a database, if it is there; return whether it is gone.
+
+    Args:
+        server_url: The server.
+        name: The database's.
+        left_behind: Told if the server refuses, or does not answer.
+    """
+    admin = engine_of(server_url).execution_options(isolation_level="AUTOCOMMIT")
+    try:
+        with admin.connect() as connection:
+            connection.execute(text(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'))
+    except DBAPIError as error:
+        if left_behind is not None:
+            where = masked(server_url)
+            left_behind(f"note: database {name} is left on {where} ({first_line(error)}); drop it there")
+        return False
+    finally:
+        admin.dispose()
+    return True
+
+
+def clear_broker(url: str, *, prefix: str, queues: Sequence[str], left_behind: Tell) -> bool:
+    """Take one night's queues and keys away from a broker or result backend, by their prefix; return whether it could.
 
     Args:
         url: The server.
@@ -83,9 +100,11 @@ def clear_broker(url: str, *, prefix: str, queues: list[str], left_behind: Tell)
         _clear(url, prefix=prefix, queues=queues)
     except (redis.RedisError, KombuError, OSError) as error:
         left_behind(f"note: what begins with {prefix} is left on {masked(url)} ({first_line(error)}); delete it there")
+        return False
+    return True
 
 
-def _clear(url: str, *, prefix: str, queues: list[str]) -> None:
+def _clear(url: str, *, prefix: str, queues: Sequence[str]) -> None:
     if urlsplit(url).scheme in AMQP:
         with Connection(url) as connection:
             channel: Any = connection.default_channel

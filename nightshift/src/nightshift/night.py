@@ -18,6 +18,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
+from nightshift import footprint
 from nightshift.books.generator import generate
 from nightshift.books.migrate import migrate
 from nightshift.books.runs import runs_to_submit
@@ -28,14 +29,14 @@ from nightshift.live import Screen
 from nightshift.people import PlannedClick, script, write_script
 from nightshift.report.gather import Course, gather
 from nightshift.report.publish import ensure_writable, publish
-from nightshift.schedule import ZONE
+from nightshift.schedule import ZONE, lanes
 from nightshift.settings import NightSettings, Plan
 from nightshift.usage import Meter
 from nightshift.world_process import NAME as WORLD
 from nightshift.world_process import World, start_world
 from slackwater import Slackwater, processes
 from slackwater.errors import BrokerUnavailable, StoreUnavailable
-from slackwater.local import ChildDied, Data, PostgreSQL, RunFolder, Servers, StopSignals, Supervisor, Valkey
+from slackwater.local import ChildDied, Data, PostgreSQL, RunFolder, Servers, StopSignals, Supervisor, Valkey, masked
 
 LEAD = timedelta(seconds=8)
 """How long before the night begins its processes are started: they stand ready at 01:30."""
@@ -72,6 +73,16 @@ class Stage:
     meter: Meter
     name: str
     span: Span
+
+    @property
+    def database(self) -> str:
+        """Return the name of the night's own database."""
+        return f"nightshift_{self.name}"
+
+    @property
+    def prefix(self) -> str:
+        """Return what the night's queues and keys begin with."""
+        return f"night_{self.name}_"
 
 
 def run_night(options: NightOptions) -> bool:
@@ -136,8 +147,9 @@ def _run(stage: Stage, stack: ExitStack, day: date) -> bool:
     servers = Servers.start(
         stage.folder.path, stage.supervisor, broker_url=options.broker_url, store_url=options.store_url
     )
+    _mark_given_servers(stage, stack)
     tell = stage.console.print if options.store_url is not None else None
-    store_url = stack.enter_context(own_database(servers.store_url, f"nightshift_{stage.name}", left_behind=tell))
+    store_url = stack.enter_context(own_database(servers.store_url, stage.database, left_behind=tell))
     books = engine_of(store_url)
     stack.callback(books.dispose)
     clicks = _write_books(stage, books)
@@ -166,6 +178,26 @@ def _run(stage: Stage, stack: ExitStack, day: date) -> bool:
     return publish(night, console=stage.console, report=options.report, folder=stage.folder.path)
 
 
+def _mark_given_servers(stage: Stage, stack: ExitStack) -> None:
+    """Write down what this night puts on given servers, after taking away what a killed one left there."""
+    options, folder = stage.options, stage.folder.path
+
+    def tell(line: str) -> None:
+        stage.console.print(line, soft_wrap=True)
+
+    footprint.clean(folder, store_url=options.store_url, broker_url=options.broker_url, tell=tell)
+    if options.store_url is not None or options.broker_url is not None:
+        prefix = stage.prefix
+        footprint.Footprint(
+            database=stage.database,
+            prefix=prefix,
+            queues=tuple(f"{prefix}{lane.name}" for lane in lanes(NightSettings())),
+            store=None if options.store_url is None else masked(options.store_url),
+            broker=None if options.broker_url is None else masked(options.broker_url),
+        ).write(folder)
+        stack.callback(footprint.forget, folder)
+
+
 def _journal(stage: Stage) -> Path:
     return stage.folder.path / "journal"
 
@@ -192,7 +224,7 @@ def _write_books(stage: Stage, books: Engine) -> Sequence[PlannedClick]:
 def _environment(stage: Stage, servers: Servers, world: World, *, store_url: str) -> dict[str, str]:
     settings = NightSettings(
         plan=stage.options.plan,
-        prefix=f"night_{stage.name}_",
+        prefix=stage.prefix,
         world_url=world.url,
         world_token=world.token,
         folder=stage.folder.path,
@@ -267,17 +299,21 @@ def _stopped_by(died: ChildDied) -> str:
 
 
 def _stop(stage: Stage, sw: Slackwater) -> None:
-    """End producers first, then workers, which finish what they have begun; the servers stay for the report."""
+    """End who clicks, then workers, which finish what they have begun; the servers stay for the report.
+
+    The balancer ends last, so that it settles the occurrences' last jobs; nothing is due for hours after a night.
+    """
     stage.console.print("the night is over; the workers finish what they have begun")
     stage.supervisor.stop(PEOPLE)
-    stage.supervisor.stop("balancer")
     stage.supervisor.stop(*(f"worker-{lane}" for lane in sw.lanes))
+    stage.stop.wait(2 * timedelta(seconds=PROBE_EVERY_S))
+    stage.supervisor.stop("balancer")
 
 
 def _clear(stage: Stage, servers: Servers, sw: Slackwater) -> None:
     """Leave nothing on servers that are not ours."""
     if stage.options.broker_url is None:
         return
-    prefix, queues = f"night_{stage.name}_", list(sw.queues.values())
+    queues = list(sw.queues.values())
     for url in dict.fromkeys((servers.broker_url, servers.backend_url)):
-        clear_broker(url, prefix=prefix, queues=queues, left_behind=stage.console.print)
+        clear_broker(url, prefix=stage.prefix, queues=queues, left_behind=stage.console.print)

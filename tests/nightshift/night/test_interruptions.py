@@ -5,6 +5,10 @@ import signal
 
 import pytest
 from tests.nightshift.night.conftest import StartNight
+from tests.nightshift.night.given import databases_of_nights, left_on_valkey
+from tests.nightshift.night.running import RunningNight
+
+from slackwater.local import PostgreSQL
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -29,10 +33,44 @@ def test_a_signal_while_servers_start_ends_a_night_cleanly(start_night: StartNig
     assert night.left_running() == []
 
 
-@pytest.mark.parametrize("name", ["worker-agent_realtime", "balancer", "people", "world", "valkey", "postgresql"])
+@pytest.mark.parametrize("name", ["worker-agent_realtime", "balancer", "people", "world"])
 def test_kill_9_of_a_child_ends_a_night_and_names_it(start_night: StartNight, name: str) -> None:
     night = start_night()
+    night.until(lambda: "3 lanes, balancer" in night.stdout)
+    assert_its_death_ends_the_night(night, name)
+
+
+@pytest.mark.parametrize("name", ["valkey", "postgresql"])
+def test_kill_9_of_a_server_in_the_middle_ends_a_night_and_names_it(start_night: StartNight, name: str) -> None:
+    night = start_night()
     night.until_in_the_middle()
+    assert_its_death_ends_the_night(night, name)
+
+
+def test_what_a_killed_night_left_on_given_servers_is_taken_away_by_the_next_one(
+    start_night: StartNight, fresh_valkey_url: str, postgres_server: PostgreSQL
+) -> None:
+    given = (f"--broker={fresh_valkey_url}", f"--store={postgres_server.url}")
+    killed = start_night(*given)
+    killed.until_in_the_middle()
+    killed.popen.kill()
+    killed.wait()
+    assert killed.left_running() == []
+    [database] = databases_of_nights(postgres_server.url)
+    keys = left_on_valkey(fresh_valkey_url)
+    assert keys
+    night = start_night(*given)
+    night.until(lambda: "books: " in night.stdout)
+    assert databases_of_nights(postgres_server.url) != [database]
+    assert not set(keys) & set(left_on_valkey(fresh_valkey_url))
+    assert f"dropped database {database} of a killed night" in night.stdout
+    night.popen.send_signal(signal.SIGTERM)
+    assert night.wait() == 2
+    assert databases_of_nights(postgres_server.url) == []
+    assert left_on_valkey(fresh_valkey_url) == []
+
+
+def assert_its_death_ends_the_night(night: RunningNight, name: str) -> None:
     pid = night.children()[name]
     os.kill(pid, signal.SIGKILL)
     assert night.wait() == 2
@@ -40,3 +78,4 @@ def test_kill_9_of_a_child_ends_a_night_and_names_it(start_night: StartNight, na
     assert told.startswith(f"nightshift: {name} (pid {pid}) was killed by SIGKILL; the night is stopped, its log is ")
     assert told.endswith(f"{name}.log")
     assert night.left_running() == []
+    assert not night.report.exists()

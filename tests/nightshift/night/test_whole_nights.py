@@ -12,8 +12,8 @@ from zoneinfo import ZoneInfo
 import psutil  # type: ignore[import-untyped]
 import pytest
 import redis
-import sqlalchemy as sa
 from tests.nightshift.night.conftest import StartNight
+from tests.nightshift.night.given import databases_of_nights, left_on_valkey
 from tests.nightshift.night.running import RunningNight
 
 from nightshift import journal
@@ -26,6 +26,7 @@ pytestmark = pytest.mark.timeout(300)
 
 PLACES = ("held", "queued", "running", "done", "expired", "failed", "dead", "revoked", "duplicate", "lost")
 DUE = {"update_all_transactions": "02:00", "categorize_uncategorized_transactions": "04:30"}
+CLICKS = 30
 READING = "extract_data_from_attachment"
 
 
@@ -87,11 +88,13 @@ def test_a_killed_night_leaves_no_process_and_the_next_one_cleans_up_and_is_good
     killed.popen.kill()
     assert killed.wait() == -signal.SIGKILL
     assert killed.left_running() == []
+    first = script_of(killed)
     night = start_night(folder=folder, without=frozenset({"HOME"}))
     assert night.wait() == 0, night.stdout + night.stderr
     assert night.stdout.startswith(f"cleaned up after a killed run in {folder}: no process of it was left")
     assert night.stderr == ""
     assert_whole(night)
+    assert script_of(night) == first, "the same seed asks for the same runs at the same instants"
     assert night.left_running() == []
 
 
@@ -126,8 +129,10 @@ def assert_whole(night: RunningNight) -> None:
     assert report["ok"] is True
     assert failed_checks(night) == []
     assert report["jobs"]["done"] > 0
-    assert report["realtime"]["count"] == 30
+    assert report["realtime"]["count"] == CLICKS
     assert_adds_up(night)
+    of_occurrences = sum(one["jobs"].get("done", 0) for one in report["occurrences"]) + len(report["occurrences"])
+    assert report["jobs"]["done"] == of_occurrences + CLICKS, "occurrences were settled after the last job"
 
 
 def assert_adds_up(night: RunningNight) -> None:
@@ -151,17 +156,11 @@ def due_in_berlin(report: dict[str, Any]) -> dict[str, str]:
     return {entry: f"{at:%H:%M}" for entry, at in due.items()}
 
 
-def left_on_valkey(url: str) -> list[str]:
-    with redis.Redis.from_url(url, decode_responses=True) as client:
-        return sorted(client.scan_iter())
-
-
-def databases_of_nights(server: str) -> list[str]:
-    engine = sa.create_engine(server, poolclass=sa.NullPool)
-    with engine.connect() as connection:
-        return list(
-            connection.execute(sa.text("SELECT datname FROM pg_database WHERE datname ~ '^nightshift_'")).scalars()
-        )
+def script_of(night: RunningNight) -> list[tuple[int, timedelta]]:
+    """Return which runs are clicked, and how long after the first click."""
+    clicks = json.loads((night.folder / "clicks.json").read_text())
+    instants = [datetime.fromisoformat(at) for _, _, at in clicks]
+    return [(run, at - instants[0]) for (_, run, _), at in zip(clicks, instants, strict=True)]
 
 
 def delete_one_sync(night: RunningNight, url: str) -> str:
