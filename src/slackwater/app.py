@@ -186,10 +186,11 @@ def _connect(sw: Slackwater) -> None:
     def ready(sender: Any = None, **_: Any) -> None:
         if sender.app is not sw.app:
             return
+        slots = int(sender.pool.num_processes)
         beat = Heartbeat(
             worker=str(sender.hostname),
             store=lambda: sw.store,
-            counts=lambda: counts_of(sender, lanes=sw.queues, lane_of=sw.lane_of),
+            counts=lambda: counts_of(sw.app, lanes=sw.queues, lane_of=sw.lane_of, slots=slots),
             clock=sw.clock,
             settings=sw.settings,
         )

@@ -82,22 +82,22 @@ class Heartbeat:
 
 
 def counts_of(
-    consumer: Any, *, lanes: Mapping[str, str], lane_of: Callable[[str], str | None]
+    app: Any, *, lanes: Mapping[str, str], lane_of: Callable[[str], str | None], slots: int
 ) -> Mapping[str, LaneCounts]:
     """Count what a worker does, for each lane whose queue it consumes.
 
     Args:
-        consumer: Celery's consumer.
+        app: The worker's application.
         lanes: Queue by lane.
         lane_of: Lane of a task, by its name.
+        slots: Places in its pool; told, since the pool itself is gone before the last bodies are counted.
     """
-    app = consumer.app
     consumed = set(app.amqp.queues.consume_from)
     tasks: dict[str, list[str]] = {lane: [] for lane, queue in lanes.items() if queue in consumed}
     for name in list(app.tasks):
         if (lane := lane_of(name)) in tasks:
             tasks[lane].append(name)
-    busy, tally, slots = busy_by_task(), tally_of(app), int(consumer.pool.num_processes)
+    busy, tally = busy_by_task(), tally_of(app)
     return {
         lane: tally.of(names, slots=slots, busy=sum(busy.get(name, 0) for name in names))
         for lane, names in tasks.items()
