@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from celery import Celery
 from tests.integration.celery.application import LANES, Place, make
-from tests.integration.celery.spine import Spine, cli, eventually
+from tests.integration.celery.spine import Spine, cli, close, eventually
 
 from slackwater.local import PostgreSQL
 
@@ -39,9 +39,11 @@ def spine(place: Place) -> Iterator[Spine]:
         spine = Spine(place=place, sw=sw)
         eventually(lambda: {lane for one in sw.store.presence.all() for lane in one.lanes} == set(LANES))
         yield spine
+    remove_queues(spine)
     # Results in circles talk to the backend when they are collected: while it is there.
     gc.collect()
-    remove_queues(spine)
+    for one in (sw, spine.behind):
+        close(one)
 
 
 @pytest.fixture
@@ -62,5 +64,3 @@ def remove_queues(spine: Spine) -> None:
         channel: Any = connection.default_channel
         for queue in spine.sw.queues.values():
             channel.queue_delete(queue)
-    spine.sw.app.close()
-    spine.sw.store.close()

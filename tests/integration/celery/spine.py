@@ -37,6 +37,15 @@ def eventually(holds: Callable[[], Any], *, within_s: float = 20) -> Any:
     return found
 
 
+def close(sw: Slackwater) -> None:
+    """Close what an application has opened in this process."""
+    backend: Any = sw.app.backend
+    backend.result_consumer.stop()
+    backend.client.close()
+    sw.app.close()
+    sw.store.close()
+
+
 @contextmanager
 def cli(place: Place, *words: str, log: Path, **env: str) -> Iterator[subprocess.Popen[bytes]]:
     """Run `slackwater -A (the workers' application) WORDS`; SIGTERM at the end of the block."""

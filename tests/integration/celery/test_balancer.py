@@ -4,7 +4,7 @@ from threading import Event, Thread
 
 import psutil  # type: ignore[import-untyped]
 from tests.integration.celery.application import Place, make
-from tests.integration.celery.spine import Spine, eventually
+from tests.integration.celery.spine import Spine, close, eventually
 
 from slackwater import OccurrenceState
 from slackwater.cli.balancer import balancer_of
@@ -31,6 +31,8 @@ def test_twin_balancers_bring_an_occurrence_from_due_to_done_once(spine: Spine) 
     stop.set()
     for thread in threads:
         thread.join(10)
+    for sw in twins:
+        close(sw)
     for job in jobs:
         assert len(spine.runs(job)) == 1
         assert [len(spine.runs(child)) for child in spine.meta(job)["result"]] == [1, 1, 1]

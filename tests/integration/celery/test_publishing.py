@@ -4,8 +4,6 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
 
-import pytest
-from tests.integration.celery.application import Place, make
 from tests.integration.celery.spine import Spine, eventually
 
 from slackwater import Published
@@ -65,16 +63,6 @@ def test_a_late_job_is_not_sent_and_ends_as_expired(spine: Spine) -> None:
     assert [(one.job, one.task, one.lane, one.parent) for one in heard] == [
         (in_time.id, "waiting.note", "waiting", None)
     ]
-
-
-def test_nothing_is_told_as_published_while_the_broker_is_down(place: Place) -> None:
-    nobody = "redis://127.0.0.1:1/0" if place.broker_url.startswith("redis") else "amqp://127.0.0.1:1//"
-    sw = make(Place(**{**vars(place), "broker_url": nobody}))
-    heard: list[Published] = []
-    sw.on_published(heard.extend)
-    with pytest.raises(sw.app.connection_for_write().connection_errors):
-        sw.app.tasks["waiting.note"].apply_async(retry=False)
-    assert not heard
 
 
 def test_a_fan_out_of_500_jobs_runs_each_once_and_each_is_known_by_id(spine: Spine) -> None:

@@ -1,0 +1,57 @@
+"""Commands that run on, and how they end."""
+
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+from tests.integration.cli.front_door import APP, FrontDoor, eventually, family, runs
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_the_workers_of_two_lanes_end_with_the_command_that_started_them(
+    door: FrontDoor, tmp_path: Path, number: signal.Signals
+) -> None:
+    log = tmp_path / "log"
+    with door.start("worker", "cellar", "bakery", "--loglevel=INFO", log=log) as run:
+        eventually(lambda: len(re.findall(r"@\S+ ready", log.read_text())) == 2)
+        started = family(run.pid)
+        assert len(started) >= 4, "the command, two workers, a pool process"
+        os.kill(run.pid, number)
+        assert run.wait(30) == (0 if number is signal.SIGTERM else -signal.SIGKILL)
+        eventually(lambda: not any(map(runs, started)))
+    assert "Traceback" not in log.read_text()
+
+
+def test_migrating_twice_is_migrating_once(door: FrontDoor) -> None:
+    assert door.run("-A", APP, "migrate").returncode == 0
+
+
+@pytest.mark.parametrize("command", [("balancer",), ("worker", "till")])
+def test_a_store_without_tables_is_refused_with_the_remedy(door: FrontDoor, command: tuple[str, ...]) -> None:
+    done = door.with_env(SHOP_PREFIX="never_migrated_").run("-A", APP, *command)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+    assert "slackwater migrate" in done.stderr
+
+
+def test_an_unknown_lane_is_one_line_and_exit_code_2(door: FrontDoor) -> None:
+    done = door.run("-A", APP, "worker", "tiil")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "slackwater: worker: no lane is named 'tiil'; did you mean 'till'?\n"
+
+
+def test_up_runs_everything_and_ctrl_c_leaves_no_process(tmp_path: Path) -> None:
+    log, folder = tmp_path / "log", tmp_path / "run"
+    with FrontDoor(env={}).start("up", "--folder", str(folder), log=log) as run:
+        eventually(lambda: "up: 3 lanes" in log.read_text(), within_s=60)
+        balancer = folder / "logs" / "balancer.log"
+        eventually(lambda: balancer.exists() and "occurrence ended" in balancer.read_text(), within_s=60)
+        started = family(run.pid)
+        assert len(started) >= 8, "itself, two servers, the balancer, three workers, a pool process"
+        run.send_signal(signal.SIGINT)
+        assert run.wait(60) == 0
+        eventually(lambda: not any(map(runs, started)))
+    assert log.read_text().endswith("down: everything is stopped\n")
