@@ -48,20 +48,16 @@ def own_database(server_url: str, name: str, *, left_behind: Tell | None = None)
     Raises:
         NightError: The server refuses.
     """
-    admin = engine_of(server_url).execution_options(isolation_level="AUTOCOMMIT")
-    where = make_url(server_url).render_as_string(hide_password=True)
     try:
-        with admin.connect() as connection:
-            connection.execute(text(f'CREATE DATABASE "{name}"'))
+        _administrate(server_url, f'CREATE DATABASE "{name}"')
     except DBAPIError as error:
         raise NightError(
-            f"database server {where}: cannot create a database for the night ({first_line(error)}); "
+            f"database server {masked(server_url)}: cannot create a database for the night ({first_line(error)}); "
             "give the user CREATEDB"
         ) from error
     try:
         yield make_url(server_url).set(database=name, drivername="postgresql+psycopg").render_as_string(False)
     finally:
-        admin.dispose()
         drop_database(server_url, name, left_behind=left_behind)
 
 
@@ -73,18 +69,23 @@ def drop_database(server_url: str, name: str, *, left_behind: Tell | None) -> bo
         name: The database's.
         left_behind: Told if the server refuses, or does not answer.
     """
-    admin = engine_of(server_url).execution_options(isolation_level="AUTOCOMMIT")
     try:
-        with admin.connect() as connection:
-            connection.execute(text(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'))
+        _administrate(server_url, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
     except DBAPIError as error:
         if left_behind is not None:
             where = masked(server_url)
             left_behind(f"note: database {name} is left on {where} ({first_line(error)}); drop it there")
         return False
-    finally:
-        admin.dispose()
     return True
+
+
+def _administrate(server_url: str, statement: str) -> None:
+    engine = engine_of(server_url).execution_options(isolation_level="AUTOCOMMIT")
+    try:
+        with engine.connect() as connection:
+            connection.execute(text(statement))
+    finally:
+        engine.dispose()
 
 
 def clear_broker(url: str, *, prefix: str, queues: Sequence[str], left_behind: Tell) -> bool:
@@ -106,7 +107,7 @@ def clear_broker(url: str, *, prefix: str, queues: Sequence[str], left_behind: T
 
 def _clear(url: str, *, prefix: str, queues: Sequence[str]) -> None:
     if urlsplit(url).scheme in AMQP:
-        with Connection(url) as connection:
+        with Connection(url, connect_timeout=5, transport_options={"max_retries": 1}) as connection:
             channel: Any = connection.default_channel
             for queue in queues:
                 channel.queue_delete(queue)
