@@ -87,6 +87,8 @@ def load(context: click.Context) -> Slackwater:
         return Slackwater.of(named)
     if not named:
         raise ConfigurationError("no application named; pass -A PACKAGE.MODULE or set CELERY_APP")
+    if named.startswith("."):
+        raise ConfigurationError(f"application {named!r} cannot be loaded: a relative name; pass -A PACKAGE.MODULE")
     sys.path.insert(0, "")
     try:
         found = find_app(named)
