@@ -111,6 +111,7 @@ def _clear(url: str, *, prefix: str, queues: Sequence[str]) -> None:
             channel: Any = connection.default_channel
             for queue in queues:
                 channel.queue_delete(queue)
+                channel.exchange_delete(queue)  # a lane's exchange has its queue's name
         return
     with redis.Redis.from_url(url) as client:
         for key in client.scan_iter(match=f"{prefix}*", count=1000):

@@ -100,8 +100,6 @@ def test_without_valkey_there_is_one_clear_error(closed_port: int) -> None:
 @pytest.mark.parametrize(
     ("rate", "burst", "ratio"), [(0, 1, 1), (12, 0, 1), (12, 1, 0), (12, 1, 1.2), (math.nan, 1, 1)]
 )
-def test_numbers_outside_their_range_are_refused(
-    valkey: redis.Redis, rate: float, burst: int, ratio: float
-) -> None:
+def test_numbers_outside_their_range_are_refused(valkey: redis.Redis, rate: float, burst: int, ratio: float) -> None:
     with pytest.raises(ValueError, match="pacer grid"):
         CallPacer(valkey, "grid", calls_per_second=rate, burst=burst, ratio=ratio)

@@ -48,12 +48,8 @@ def test_a_slot_is_not_held_for_a_peer_that_asks_for_an_hour() -> None:
     assert "3600 s" in step.reason
 
 
-@pytest.mark.parametrize(
-    ("text", "wait"), [("7", 7 * SECOND), ("", None), ("soon", None), ("-1", None), ("²", None)]
-)
-def test_retry_after_is_read_only_where_it_is_a_number_of_seconds(
-    text: str, wait: dt.timedelta | None
-) -> None:
+@pytest.mark.parametrize(("text", "wait"), [("7", 7 * SECOND), ("", None), ("soon", None), ("-1", None), ("²", None)])
+def test_retry_after_is_read_only_where_it_is_a_number_of_seconds(text: str, wait: dt.timedelta | None) -> None:
     response = httpx2.Response(429, headers=[(b"Retry-After", text.encode())])
     assert retry_after_of(response) == wait
 

@@ -1,5 +1,8 @@
 """A night's own database, and a clean broker afterwards."""
 
+from contextlib import suppress
+
+import kombu
 import pytest
 import redis
 import sqlalchemy as sa
@@ -60,6 +63,34 @@ def test_only_what_bears_the_nights_prefix_is_cleared(fresh_valkey_url: str) -> 
         assert clear_broker(fresh_valkey_url, prefix="night_1_", queues=[], left_behind=told.append)
         assert set(client.scan_iter()) == {"night_11_a", "of somebody else"}
     assert told == []
+
+
+@pytest.mark.rabbitmq
+def test_queues_and_exchanges_are_taken_off_a_rabbitmq_and_clearing_again_is_no_error(
+    rabbitmq_url: str, rabbitmq_prefix: str
+) -> None:
+    lane, other = f"{rabbitmq_prefix}lane", f"{rabbitmq_prefix}other"
+    told: list[str] = []
+    with kombu.Connection(rabbitmq_url) as connection:
+        for name in (lane, other):
+            kombu.Queue(name, exchange=kombu.Exchange(name), channel=connection.default_channel).declare()
+        for _ in range(2):
+            assert clear_broker(rabbitmq_url, prefix=rabbitmq_prefix, queues=[lane], left_behind=told.append)
+        assert there(connection, other) == {"queue", "exchange"}
+        assert there(connection, lane) == set()
+        assert clear_broker(rabbitmq_url, prefix=rabbitmq_prefix, queues=[other], left_behind=told.append)
+    assert told == []
+
+
+def there(connection: kombu.Connection, name: str) -> set[str]:
+    """Tell what of this name a broker has; a refused question closes its channel."""
+    found = set()
+    for kind, ask in (("queue", "queue_declare"), ("exchange", "exchange_declare")):
+        channel = connection.channel()
+        with suppress(*connection.channel_errors):
+            getattr(channel, ask)(name, passive=True, **({"type": "direct"} if kind == "exchange" else {}))
+            found.add(kind)
+    return found
 
 
 @pytest.mark.parametrize("url", [SILENT_BROKER, "amqp://guest:secret@127.0.0.1:1//"])

@@ -95,6 +95,4 @@ def test_only_entries_of_today_come_in_during_the_night() -> None:
     late = [entry for account in ACCOUNTS for entry in statement(account, 30) if entry.shown_from_ask > 0]
     assert late
     assert {entry.day for entry in late} == {TODAY}
-    assert not any(
-        e.shown_from_ask for a in ACCOUNTS for e in entries_on(SEED, a, day=TODAY, today=dt.date.max)
-    )
+    assert not any(e.shown_from_ask for a in ACCOUNTS for e in entries_on(SEED, a, day=TODAY, today=dt.date.max))

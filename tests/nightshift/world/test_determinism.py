@@ -18,16 +18,12 @@ PATHS = ("details", "balances", "transactions?date_from=2026-11-20")
 QUESTIONS = [f"/accounts/{UUID(int=number)}/{path}" for number in range(8) for path in PATHS]
 
 
-def ask_all(
-    books: Path, questions: Sequence[str], *, threads: int
-) -> tuple[dict[str, list[Any]], list[Call]]:
+def ask_all(books: Path, questions: Sequence[str], *, threads: int) -> tuple[dict[str, list[Any]], list[Call]]:
     """Ask every question twice over; the second round may overlap other questions' first."""
     answers: dict[str, list[Any]] = {}
     with (
         running_world(books, FAULTY) as world,
-        httpx2.Client(
-            base_url=world.url, headers={"Authorization": f"Bearer {TOKEN}"}, trust_env=False
-        ) as http,
+        httpx2.Client(base_url=world.url, headers={"Authorization": f"Bearer {TOKEN}"}, trust_env=False) as http,
         ThreadPoolExecutor(threads) as pool,
     ):
 

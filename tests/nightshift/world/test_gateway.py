@@ -26,9 +26,7 @@ def test_a_submission_is_accepted_and_can_be_looked_up(http: httpx2.Client, worl
     assert (filing.filing_id, filing.job_id) == (receipt.json()["filing_id"], "job of first")
 
 
-def test_the_same_key_again_returns_the_first_filing_and_says_so(
-    http: httpx2.Client, world: RunningWorld
-) -> None:
+def test_the_same_key_again_returns_the_first_filing_and_says_so(http: httpx2.Client, world: RunningWorld) -> None:
     first = submit(http, "again")
     reordered = dict(reversed(BODY.items()))
     second = submit(http, "again", reordered)
@@ -49,9 +47,7 @@ def test_the_same_key_with_another_body_is_refused_and_changes_nothing(
     assert [one.idempotency_key for one in read_filings(world.books)].count("reused") == 1
 
 
-def test_twenty_submissions_at_the_same_moment_make_one_filing(
-    http: httpx2.Client, world: RunningWorld
-) -> None:
+def test_twenty_submissions_at_the_same_moment_make_one_filing(http: httpx2.Client, world: RunningWorld) -> None:
     together = Barrier(20)
 
     def submit_together(_: int) -> httpx2.Response:
@@ -87,8 +83,6 @@ def test_a_body_that_is_no_json_object_is_refused(http: httpx2.Client, body: byt
 
 
 def test_odd_characters_in_a_body_are_kept(http: httpx2.Client, world: RunningWorld) -> None:
-    answer = http.post(
-        "/filings", content=rb'{"a": "\ud800 \u0000"}', headers={"Idempotency-Key": "surrogate"}
-    )
+    answer = http.post("/filings", content=rb'{"a": "\ud800 \u0000"}', headers={"Idempotency-Key": "surrogate"})
     assert answer.status_code == 201
     assert "surrogate" in [one.idempotency_key for one in read_filings(world.books)]

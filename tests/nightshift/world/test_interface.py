@@ -42,11 +42,7 @@ def problems(value: Any, schema: dict[str, Any], schemas: dict[str, Any], *, whe
     if "type" in schema and not isinstance(value, JSON_TYPES[schema["type"]]):
         return [f"{where}: {value!r} is no {schema['type']}"]
     if isinstance(value, list):
-        return [
-            p
-            for n, v in enumerate(value)
-            for p in problems(v, schema["items"], schemas, where=f"{where}[{n}]")
-        ]
+        return [p for n, v in enumerate(value) for p in problems(v, schema["items"], schemas, where=f"{where}[{n}]")]
     if isinstance(value, dict):
         known = schema.get("properties", {})
         found = [f"{where}: {name} is missing" for name in schema.get("required", []) if name not in value]
@@ -74,9 +70,7 @@ def text_problems(value: Any, schema: dict[str, Any], *, where: str) -> list[str
 
 
 def test_the_checker_finds_what_is_missing_unknown_or_malformed(schemas: dict[str, Any]) -> None:
-    broken = {
-        "balances": [{"name": 3, "balance_amount": {"currency": "EUR", "amount": "1,5"}, "colour": "red"}]
-    }
+    broken = {"balances": [{"name": 3, "balance_amount": {"currency": "EUR", "amount": "1,5"}, "colour": "red"}]}
     found = problems(broken, schemas["HalBalances"], schemas, where="answer")
     assert len(found) == 4
 
@@ -121,9 +115,7 @@ def test_errors_have_the_shape_of_the_interface(http: httpx2.Client, schemas: di
         assert problems(answer.json(), schemas["ErrorResponse"], schemas, where="error") == []
 
 
-def test_nobody_passes_without_the_token_and_the_books_tell_who_tried(
-    http: httpx2.Client, world: RunningWorld
-) -> None:
+def test_nobody_passes_without_the_token_and_the_books_tell_who_tried(http: httpx2.Client, world: RunningWorld) -> None:
     answer = http.get(ACCOUNT + "/details", headers={"Authorization": "Bearer wrong", "X-Job-Id": "thief"})
     assert answer.status_code == 401
     booked = [call for call in read_calls(world.books) if call.job_id == "thief"]

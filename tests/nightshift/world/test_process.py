@@ -31,9 +31,7 @@ def limited(command: list[str], blocks: int) -> list[str]:
 
 def run_to_end(command: list[str]) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, TOKEN_VARIABLE: TOKEN}
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=DEADLINE_S, env=environment, check=False
-    )
+    return subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, env=environment, check=False)
 
 
 def assert_one_line_and_exit_code_2(ended: subprocess.CompletedProcess[str], *words: str) -> None:
@@ -85,9 +83,7 @@ def test_a_folder_that_is_not_there_ends_in_one_line(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_at_the_start_ends_in_one_line(books: Path) -> None:
-    assert_one_line_and_exit_code_2(
-        run_to_end(limited(world_command(books, {}), blocks=8)), "books.sqlite", "--books"
-    )
+    assert_one_line_and_exit_code_2(run_to_end(limited(world_command(books, {}), blocks=8)), "books.sqlite", "--books")
 
 
 def test_options_that_do_not_fit_together_end_in_one_line(books: Path) -> None:

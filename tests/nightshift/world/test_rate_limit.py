@@ -17,9 +17,7 @@ def test_never_more_calls_are_granted_in_any_span_than_the_limit_allows(tmp_path
     books = tmp_path / "books.sqlite"
     with (
         running_world(books, {"--calls-per-second": str(RATE), "--burst": str(BURST)}) as world,
-        httpx2.Client(
-            base_url=world.url, headers={"Authorization": f"Bearer {TOKEN}"}, trust_env=False
-        ) as http,
+        httpx2.Client(base_url=world.url, headers={"Authorization": f"Bearer {TOKEN}"}, trust_env=False) as http,
         ThreadPoolExecutor(12) as threads,
     ):
         answers = list(threads.map(lambda n: http.get(f"/accounts/{UUID(int=n)}/details"), range(CALLS)))

@@ -151,9 +151,7 @@ class AggregatorClient:
         with _reading():
             return tuple(_balance(one) for one in told["balances"])
 
-    def transactions(
-        self, account_id: UUID | str, date_from: dt.date, *, job_id: str
-    ) -> tuple[BankTransaction, ...]:
+    def transactions(self, account_id: UUID | str, date_from: dt.date, *, job_id: str) -> tuple[BankTransaction, ...]:
         """Ask for all entries booked since a day, page by page.
 
         Args:

@@ -166,11 +166,7 @@ def _refuse(answer: httpx2.Response) -> None:
         raise PeerUnavailable("throttled", peer=PEER, status=status, retry_after=retry_after_of(answer))
     if status not in (200, 201):
         told = _facts(answer)
-        remedy = (
-            "check the gateway's token"
-            if status == 401
-            else "correct the filing; it will be refused as it is"
-        )
+        remedy = "check the gateway's token" if status == 401 else "correct the filing; it will be refused as it is"
         what = f"status {status} {told.get('error', '')}: {told.get('message', '')}"
         raise PeerRejected(what, peer=PEER, remedy=remedy, status=status)
 

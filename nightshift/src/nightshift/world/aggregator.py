@@ -79,9 +79,7 @@ def aggregator_routes(desk: Desk) -> APIRouter:
         account = open_account(rules.seed, str(account_id))
         if transaction_status != "BOOK":  # what is told here is booked
             return await _serve(desk, request, answer=lambda _: transactions_json(account, [], more=None))
-        return await _serve(
-            desk, request, answer=lambda ask: transactions_answer(rules, account, start=start, ask=ask)
-        )
+        return await _serve(desk, request, answer=lambda ask: transactions_answer(rules, account, start=start, ask=ask))
 
     return routes
 
@@ -140,9 +138,7 @@ def balances_answer(rules: WorldRules, account: BankAccount, *, ask: int) -> Jso
     """Draw the balances: booked at yesterday's close, and with what came in today by this ask."""
     today = entries_on(rules.seed, account, day=rules.today, today=rules.today)
     today_cents = sum(entry.cents for entry in today if entry.shown_from_ask <= ask)
-    return balances_json(
-        closing_cents(rules.seed, account, today=rules.today), today_cents, today=rules.today
-    )
+    return balances_json(closing_cents(rules.seed, account, today=rules.today), today_cents, today=rules.today)
 
 
 async def _serve(desk: Desk, request: Request, *, answer: Callable[[int], Json]) -> JSONResponse:

@@ -65,9 +65,7 @@ class BookedCalls:
         async def booked_send(message: Message) -> None:
             if message["type"] == "http.response.start" and not call.is_cut_off:
                 wait = Headers(raw=message["headers"]).get("retry-after")
-                await self._desk.close_call(
-                    call, message["status"], retry_after_s=None if wait is None else int(wait)
-                )
+                await self._desk.close_call(call, message["status"], retry_after_s=None if wait is None else int(wait))
             await send(message)
 
         try:

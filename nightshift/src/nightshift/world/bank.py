@@ -104,9 +104,7 @@ def entries_on(seed: int, account: BankAccount, *, day: dt.date, today: dt.date)
     )
 
 
-def newest_first(
-    seed: int, account: BankAccount, *, start: dt.date, end: dt.date, today: dt.date
-) -> Iterator[Entry]:
+def newest_first(seed: int, account: BankAccount, *, start: dt.date, end: dt.date, today: dt.date) -> Iterator[Entry]:
     """Yield the entries of a range of days (both included), drawn lazily, newest day first."""
     day = min(end, today)
     while day >= start:
@@ -136,9 +134,7 @@ def _everyday_family(unit: float) -> Family:
     return EVERYDAY[-1][0]
 
 
-def _entry(
-    seed: int, account: BankAccount, *, day: dt.date, number: int, family: Family, is_today: bool
-) -> Entry:
+def _entry(seed: int, account: BankAccount, *, day: dt.date, number: int, family: Family, is_today: bool) -> Entry:
     subject = (account.account_id, day, number)
     chance = units(seed, "entry", *subject)
     party = _party(seed, account, family=family, unit=chance[0])
@@ -170,9 +166,7 @@ def _party_iban(seed: int, party: Party) -> str:
     return iban(bank_code, token(seed, "party", party.name, digits=10))
 
 
-def _lines(
-    seed: int, subject: tuple[str, dt.date, int], *, party: Party, traded_on: dt.date
-) -> tuple[str, ...]:
+def _lines(seed: int, subject: tuple[str, dt.date, int], *, party: Party, traded_on: dt.date) -> tuple[str, ...]:
     number = token(seed, "purpose", *subject, digits=6)
     date_parts = {"day": f"{traded_on:%d}", "month": f"{traded_on:%m}", "year": f"{traded_on:%Y}"}
     purpose = party.purpose.format(nr=number, **date_parts)

@@ -125,9 +125,7 @@ def read_filings(path: Path) -> list[Filing]:
     Raises:
         BooksError: The file is not there or holds no books.
     """
-    return [
-        filing_from_row(row) for row in _rows(path, "SELECT * FROM filings ORDER BY received_at, filing_id")
-    ]
+    return [filing_from_row(row) for row in _rows(path, "SELECT * FROM filings ORDER BY received_at, filing_id")]
 
 
 def filing_from_row(row: sqlite3.Row) -> Filing:
@@ -138,15 +136,11 @@ def filing_from_row(row: sqlite3.Row) -> Filing:
 
 def _rows(path: Path, query: str) -> list[sqlite3.Row]:
     try:
-        with contextlib.closing(
-            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10)
-        ) as books:
+        with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10)) as books:
             books.row_factory = sqlite3.Row
             return books.execute(query).fetchall()
     except sqlite3.Error as error:
-        raise BooksError(
-            f"cannot read the world's books in {path}: {error}; give the world's --books"
-        ) from error
+        raise BooksError(f"cannot read the world's books in {path}: {error}; give the world's --books") from error
 
 
 def _call(row: sqlite3.Row) -> Call:

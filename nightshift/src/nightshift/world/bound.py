@@ -111,9 +111,7 @@ def needed_calls(calls: Sequence[Call]) -> tuple[Call, ...]:
     Returns:
         The needed ones, sorted by job, then by arrival.
     """
-    granted = [
-        call for call in calls if call.kind in AGGREGATOR_KINDS and call.granted_at and call.answered_at
-    ]
+    granted = [call for call in calls if call.kind in AGGREGATOR_KINDS and call.granted_at and call.answered_at]
     granted.sort(key=lambda call: (_job(call), call.received_at, call.call_id))
     return tuple(call for _, chain in groupby(granted, key=_job) for call in _needed_of_job(list(chain)))
 

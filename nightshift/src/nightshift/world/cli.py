@@ -48,28 +48,14 @@ class StartError(click.ClickException):
     show_default="the date in UTC",
     help="The world's date: newest booking day of the statements.",
 )
-@click.option(
-    "--calls-per-second", type=_ABOVE_ZERO, default=12.0, help="Sustained rate that the aggregator lets in."
-)
+@click.option("--calls-per-second", type=_ABOVE_ZERO, default=12.0, help="Sustained rate that the aggregator lets in.")
 @click.option("--burst", type=click.IntRange(1), default=6, help="Calls let in at one instant after a pause.")
-@click.option(
-    "--aggregator-median-s", type=_ABOVE_ZERO, default=2.5, help="Median latency of the aggregator, seconds."
-)
-@click.option(
-    "--aggregator-sigma", type=_NOT_NEGATIVE, default=0.7, help="Spread of it (sigma of the logarithm)."
-)
-@click.option(
-    "--gateway-median-s", type=_ABOVE_ZERO, default=0.6, help="Median latency of the filing gateway."
-)
-@click.option(
-    "--gateway-sigma", type=_NOT_NEGATIVE, default=0.5, help="Spread of it (sigma of the logarithm)."
-)
-@click.option(
-    "--throttled-ratio", type=_SHARE, default=0.01, help="Share of granted aggregator calls answered 429."
-)
-@click.option(
-    "--failed-ratio", type=_SHARE, default=0.01, help="Share of granted aggregator calls answered 5xx."
-)
+@click.option("--aggregator-median-s", type=_ABOVE_ZERO, default=2.5, help="Median latency of the aggregator, seconds.")
+@click.option("--aggregator-sigma", type=_NOT_NEGATIVE, default=0.7, help="Spread of it (sigma of the logarithm).")
+@click.option("--gateway-median-s", type=_ABOVE_ZERO, default=0.6, help="Median latency of the filing gateway.")
+@click.option("--gateway-sigma", type=_NOT_NEGATIVE, default=0.5, help="Spread of it (sigma of the logarithm).")
+@click.option("--throttled-ratio", type=_SHARE, default=0.01, help="Share of granted aggregator calls answered 429.")
+@click.option("--failed-ratio", type=_SHARE, default=0.01, help="Share of granted aggregator calls answered 5xx.")
 @click.option("--page-size", type=click.IntRange(1), default=100, help="Transactions on one page.")
 def main(**options: Any) -> None:
     """Run the outside world: a bank aggregator and a filing gateway on loopback.

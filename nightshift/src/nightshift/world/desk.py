@@ -89,9 +89,7 @@ class Desk:
         self._arrival_s = 0.0
         self._closing = asyncio.Event()
 
-    def open_call(
-        self, kind: PathKind, subject: str, *, method: str, query: str, job_id: str | None
-    ) -> OpenCall:
+    def open_call(self, kind: PathKind, subject: str, *, method: str, query: str, job_id: str | None) -> OpenCall:
         """Book the arrival of a call."""
         call = OpenCall(self._next_call_id, kind, subject=subject, job_id=job_id)
         self._next_call_id += 1

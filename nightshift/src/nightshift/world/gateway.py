@@ -33,9 +33,7 @@ def gateway_routes(desk: Desk) -> APIRouter:
         call: OpenCall = request.state.call
         body = canonical_body(await request.body())
         if not (call.subject.isascii() and 0 < len(call.subject) <= KEY_LENGTH_LIMIT):
-            return _problem(
-                400, "idempotency_key_missing", "An Idempotency-Key of 1 to 255 ASCII characters is needed"
-            )
+            return _problem(400, "idempotency_key_missing", "An Idempotency-Key of 1 to 255 ASCII characters is needed")
         if body is None:
             return _problem(400, "body_invalid", "The body must be a JSON object")
         desk.let_in(call)
