@@ -1,8 +1,10 @@
 """Mistakes on the command line: one clear line each, and never a traceback."""
 
 import sys
+from collections.abc import Iterator
 
 import pytest
+import structlog
 
 from slackwater.cli.main import COMMANDS, main
 
@@ -10,7 +12,9 @@ Said = tuple[int, str, str]
 
 
 @pytest.fixture
-def said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest) -> Said:
+def said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
+) -> Iterator[Said]:
     """The exit code, output and errors of a command line."""
     monkeypatch.setattr(sys, "argv", ["slackwater", *request.param])
     monkeypatch.setattr(sys, "path", list(sys.path))
@@ -18,7 +22,8 @@ def said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], re
     with pytest.raises(SystemExit) as ended:
         main()
     out, err = capsys.readouterr()
-    return int(ended.value.code or 0), out, err
+    yield int(ended.value.code or 0), out, err
+    structlog.reset_defaults()  # the logs went to this test's standard error
 
 
 @pytest.mark.parametrize(
