@@ -117,7 +117,8 @@ def test_a_parent_job_whose_retry_comes_too_late_ends_as_expired(spine: Spine) -
     eventually(lambda: spine.runs(job))
     eventually(lambda: spine.sw.clock.calendar() > occurrence.start_by)
     spine.open("late")
-    spine.done(spine.tasks["waiting.note"].delay().id)
+    eventually(lambda: spine.sw.store.endings.find([job]))
+    eventually(lambda: spine.presence("waiting").lanes["waiting"].busy == 0)
     meta = spine.ended(job)
     assert (meta["status"], str(meta["result"])) == ("REVOKED", "expired: late")
     assert len(spine.runs(job)) == 1

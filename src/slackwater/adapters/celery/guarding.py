@@ -18,10 +18,10 @@ from celery import Celery, Task, states
 from celery.app.registry import TaskRegistry
 from celery.app.task import Context
 from celery.app.trace import TraceInfo, trace_ok_t
-from celery.exceptions import TaskRevokedError
+from celery.exceptions import Reject, TaskRevokedError
 
 from slackwater.adapters.celery.counting import NotStarted, count_requests_of
-from slackwater.adapters.celery.publishing import job_uuid, mark_of, runs_here
+from slackwater.adapters.celery.publishing import NotSent, job_uuid, mark_of, runs_here
 from slackwater.core.guard import Expire, Start, Stop, may_start, may_start_parent
 from slackwater.core.job import JobState, Mark
 from slackwater.core.occurrence import OccurrenceState
@@ -136,6 +136,17 @@ class _Guarded(Task):  # type: ignore[type-arg]  # generic in the stubs alone
 
     abstract = True
     guard_: Guard
+
+    def retry(self, *args: Any, **options: Any) -> Any:
+        """Retry as Celery does; one that comes after `start_by` ends this body, and the job stays expired."""
+        try:
+            return super().retry(*args, **options)
+        except Reject as refused:
+            # Celery's wrapping of whatever a publish raised; a worker would record it as a failure.
+            reason = getattr(refused, "reason", None)
+            if isinstance(reason, NotSent):
+                raise reason from None
+            raise
 
     @property
     def __trace__(self) -> Tracer | None:
