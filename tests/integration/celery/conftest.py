@@ -39,7 +39,7 @@ def spine(place: Place) -> Iterator[Spine]:
     sw.store.migrate()
     with cli(place, "worker", *LANES, log=Path(place.folder) / "workers.log"):
         spine = Spine(place=place, sw=sw)
-        eventually(lambda: {lane for one in sw.store.presence.all() for lane in one.lanes} == set(LANES))
+        eventually(lambda: {lane for one in sw.store.presence.all() for lane in one.lanes} == set(LANES), within_s=60)
         yield spine
     remove_queues(spine)
     # Results in circles talk to the backend when they are collected: while it is there. What Celery keeps open in a

@@ -39,5 +39,7 @@ def workers(door: FrontDoor, store: PostgresStore, tmp_path_factory: pytest.Temp
     """Two lanes at work; the folder of their log."""
     folder = tmp_path_factory.mktemp("workers")
     with door.start("worker", "till", "bakery", log=folder / "log"):
-        eventually(lambda: {lane for one in store.presence.all() for lane in one.lanes} == {"till", "bakery"})
+        eventually(
+            lambda: {lane for one in store.presence.all() for lane in one.lanes} == {"till", "bakery"}, within_s=60
+        )
         yield folder
