@@ -8,12 +8,18 @@ import pytest
 from celery import Celery, _state
 
 
-@pytest.fixture
-def make_app(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Celery]]:
-    """Make an application; its arguments are settings. Tasks that other tests share with all applications stay out."""
+@pytest.fixture(autouse=True)
+def only_builtin_tasks_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep out the tasks that other tests' modules share with every application of this process."""
     shared: set[Any] = vars(_state)["_on_app_finalizers"]
-    finalizers = {each for each in shared if each.__module__.startswith("celery.")}
-    monkeypatch.setattr(_state, "_on_app_finalizers", finalizers)
+    builtin = {each for each in shared if each.__module__ == "celery.app.builtins"}
+    assert builtin
+    monkeypatch.setattr(_state, "_on_app_finalizers", builtin)
+
+
+@pytest.fixture
+def make_app() -> Iterator[Callable[..., Celery]]:
+    """Make an application; its arguments are settings."""
     apps: list[Celery] = []
 
     def make(**settings: Any) -> Celery:

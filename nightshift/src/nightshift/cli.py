@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,17 @@ EXIT_NOT_WHOLE = 1
 EXIT_CANNOT_RUN = 2
 
 
+class Minutes(click.FloatRange):
+    """A number of minutes; not a number (nan) is not one, though it compares as inside any range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read it, or fail as click does."""
+        read = super().convert(value, param, ctx)
+        if math.isnan(read):
+            self.fail(f"{value!r} is not a number of minutes", param, ctx)
+        return read
+
+
 @click.group(help="The night of an accounting product, on Slackwater.")
 def cli() -> None:
     """Group the commands."""
@@ -23,7 +36,7 @@ def cli() -> None:
 @cli.command("night")
 @click.option(
     "--minutes",
-    type=click.FloatRange(0.5, 600),
+    type=Minutes(0.5, 600),
     default=4.0,
     show_default=True,
     help="Real time that the night (01:30 to 08:00) takes; volumes are sized to it.",
@@ -83,6 +96,19 @@ def people(script: Path) -> None:
 
 def main() -> None:
     """Run the command line; an expected error is one clear line."""
+    signal.signal(signal.SIGTERM, _interrupted)  # until the night itself listens; loading its parts takes seconds
+    try:
+        _run()
+    except KeyboardInterrupt:
+        click.echo("nightshift: stopped before the night had begun; nothing is left running", err=True)
+        sys.exit(EXIT_CANNOT_RUN)
+
+
+def _interrupted(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def _run() -> None:
     from slackwater.errors import SlackwaterError
 
     try:
@@ -96,7 +122,7 @@ def main() -> None:
         click.echo(f"nightshift: {error.format_message().rstrip('.')}; see nightshift night --help", err=True)
         sys.exit(EXIT_CANNOT_RUN)
     except click.Abort:
-        sys.exit(130)
+        raise KeyboardInterrupt from None
     except (NightError, SlackwaterError) as error:
         click.echo(f"nightshift: {error}", err=True)
         sys.exit(EXIT_CANNOT_RUN)

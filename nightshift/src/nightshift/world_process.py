@@ -14,7 +14,7 @@ from nightshift.errors import NightError
 from nightshift.world.cli import TOKEN_VARIABLE
 from nightshift.world.limiter import RateLimit
 from slackwater.errors import LocalServiceError
-from slackwater.local import Child, RunFolder, Supervisor
+from slackwater.local import Child, RunFolder, StartInterrupted, Supervisor
 
 RATE_LIMIT = RateLimit(calls_per_second=12.0, burst=6)
 READY = re.compile(r'^\{"ready": true')
@@ -63,6 +63,8 @@ def start_world(supervisor: Supervisor, folder: RunFolder, *, seed: int, day: da
     )
     try:
         supervisor.start(child, ready=READY)
+    except StartInterrupted:
+        raise
     except LocalServiceError as error:
         raise NightError(f"the outside world did not start: {_last_words(log) or error}") from error
     lines = [line for line in log.read_text().splitlines() if READY.search(line)]

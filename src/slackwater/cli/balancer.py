@@ -12,7 +12,7 @@ from slackwater.adapters.brokers import open_gauge
 from slackwater.adapters.brokers.results import CeleryResults
 from slackwater.adapters.celery.publisher import CeleryPublisher
 from slackwater.app import Slackwater
-from slackwater.cli.main import load
+from slackwater.cli.main import load_shared
 from slackwater.engine.balancer import Balancer
 from slackwater.engine.probe import Probe
 from slackwater.engine.settle import Settler
@@ -23,7 +23,7 @@ from slackwater.engine.tick import Ticker
 @click.pass_context
 def command(context: click.Context) -> None:
     """Run the balancer in this process."""
-    sw = load(context)
+    sw = load_shared(context)
     sw.check()
     sw.store.check()
     stop = Event()

@@ -13,6 +13,7 @@ import click
 from celery import Celery
 from celery.app.utils import find_app
 
+from slackwater.adapters.memory import MemoryStore
 from slackwater.app import Slackwater
 from slackwater.cli.logs import configure_logs
 from slackwater.errors import ConfigurationError, SlackwaterError
@@ -99,6 +100,21 @@ def load(context: click.Context) -> Slackwater:
     if not isinstance(found, Celery):
         raise ConfigurationError(f"{named!r} holds no Celery application; pass -A PACKAGE.MODULE:NAME")
     return Slackwater.of(found)
+
+
+def load_shared(context: click.Context) -> Slackwater:
+    """Return the Slackwater that the command line names, for a process that shares its store with others.
+
+    Raises:
+        ConfigurationError: As `load`; or its store lives in this process alone, where every other would see nothing.
+    """
+    sw = load(context)
+    if isinstance(sw.store, MemoryStore):
+        raise ConfigurationError(
+            "store memory:// lives in one process, so workers, balancer and status would not see each other; "
+            "set SLACKWATER_STORE_URL to postgresql://..., or run `slackwater up`, which starts one"
+        )
+    return sw
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from slackwater.app import Slackwater
 from slackwater.cli.balancer import probe_of
-from slackwater.cli.main import load
+from slackwater.cli.main import load_shared
 from slackwater.core.occurrence import Occurrence
 from slackwater.core.reading import LaneReading, Presence
 
@@ -36,7 +36,7 @@ class Status:
 @click.pass_context
 def command(context: click.Context, *, as_json: bool) -> None:
     """Read and print the status."""
-    sw = load(context)
+    sw = load_shared(context)
     sw.store.check()
     status = read(sw)
     if as_json:

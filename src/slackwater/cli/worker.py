@@ -15,7 +15,7 @@ import click
 
 from slackwater.adapters.embedded.parent_death import launch_line
 from slackwater.app import Slackwater
-from slackwater.cli.main import load
+from slackwater.cli.main import load_shared
 from slackwater.core.lane import Lane, find
 from slackwater.errors import ConfigurationError, LocalServiceError
 
@@ -35,7 +35,7 @@ def command(
 
     One lane runs in this process; several run in a process each, since each has a pool of its own.
     """
-    sw = load(context)
+    sw = load_shared(context)
     sw.check()
     chosen = [find(sw.lanes, lane, asked_by="worker") for lane in dict.fromkeys(lanes)]
     if len(chosen) == 1:

@@ -75,9 +75,10 @@ class Balancer:
         self._clock = clock
         self._looked_at = clock.calendar()
         self._tick = Duty("schedule", self._look, ADOPT_AFTER)
+        self._settle = Duty("settle", settler.settle, settings.settle_every)
         self._duties = [
             self._tick,
-            Duty("settle", settler.settle, settings.settle_every),
+            self._settle,
             Duty(
                 "probe", lambda: keep(readings, probe.read(), kept_for=settings.readings_kept_for), settings.probe_every
             ),
@@ -89,6 +90,8 @@ class Balancer:
         while not stop.is_set():
             self.step()
             stop.wait(self._nap())
+        # Once more: what has ended since the last look is not left open for the next balancer to find.
+        self._settle.run(now=time.monotonic())
         log.info("balancer stops")
 
     def step(self) -> None:

@@ -28,7 +28,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 AN_HOUR = timedelta(hours=1)
 
 
-def eventually(holds: Callable[[], Any], *, within_s: float = 30) -> Any:
+def eventually(holds: Callable[[], Any], *, within_s: float = 90) -> Any:
     """Wait until something holds, and return it; fail at the deadline."""
     until = time.monotonic() + within_s
     while not (found := holds()):

@@ -36,9 +36,21 @@ class _Full:
 def verdict(report: Report) -> str:
     """Say in one line whether the night was good."""
     failing = [check.name for check in report.checks if not check.ok]
+    if not failing and _left_over(report):
+        return f"All {len(report.checks)} checks hold, but not all work was done."
     if not failing:
         return f"A good night: all {len(report.checks)} checks hold."
     return f"Not a good night: {len(failing)} of {count(len(report.checks), 'check')} fail: {'; '.join(failing)}."
+
+
+_NOT_RUN = (OccurrenceState.EXPIRED, OccurrenceState.FAILED, OccurrenceState.MISSED)
+
+
+def _left_over(report: Report) -> bool:
+    """Tell whether a job or an occurrence did not do its work; the checks do not mind that, people do."""
+    counts = report.ledger.counts
+    undone = any(counts[state] for state in JobState if state not in (JobState.DONE, JobState.DUPLICATE))
+    return undone or any(one.state in _NOT_RUN for one in report.night.occurrences)
 
 
 def three_sentences(report: Report) -> tuple[Sentence, Sentence, Sentence]:
