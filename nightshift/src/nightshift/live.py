@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from nightshift.course import Span
+from nightshift.errors import NightError
 from nightshift.schedule import ZONE
 from slackwater import LaneReading, Occurrence, OccurrenceState, Slackwater
 
@@ -30,6 +33,16 @@ MARKS = {
 LINE_EVERY_S = 10.0
 LOOK_BACK = timedelta(seconds=15)
 BAR = 20
+
+
+class NightConsole(Console):
+    """A console that says so when nobody reads it any more."""
+
+    def on_broken_pipe(self) -> None:
+        """Stop the night in the one way that has a line and an exit code of its own."""
+        self.quiet = True
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python flushes when it exits
+        raise NightError("nobody reads the output any more; the night is stopped, nothing is left running")
 
 
 @dataclass

@@ -25,7 +25,7 @@ from nightshift.books.runs import runs_to_submit
 from nightshift.course import Span, scale_of, span_of, tempo_of
 from nightshift.errors import NightError
 from nightshift.ground import clear_broker, engine_of, first_line, own_database
-from nightshift.live import Screen
+from nightshift.live import NightConsole, Screen
 from nightshift.people import PlannedClick, script, write_script
 from nightshift.report.gather import Course, gather
 from nightshift.report.publish import ensure_writable, publish
@@ -95,7 +95,7 @@ def run_night(options: NightOptions) -> bool:
         NightError: It cannot run, or had to end early.
         SlackwaterError: A server, a process or the folder failed.
     """
-    console = Console()
+    console = NightConsole()
     with ExitStack() as stack:
         stop = stack.enter_context(StopSignals())
         folder = stack.enter_context(RunFolder(options.folder, now=datetime.now(UTC), data=Data.DISCARD))

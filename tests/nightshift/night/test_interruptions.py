@@ -2,6 +2,9 @@
 
 import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from tests.nightshift.night.conftest import StartNight
@@ -31,6 +34,19 @@ def test_a_signal_while_servers_start_ends_a_night_cleanly(start_night: StartNig
     assert night.wait() == 2
     assert "stop" in night.told()
     assert night.left_running() == []
+
+
+def test_output_that_nobody_reads_any_more_ends_a_night_cleanly(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "nightshift", "night", "--minutes=0.5", f"--folder={tmp_path / 'night'}"]
+    night = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert night.stdout is not None
+    assert night.stderr is not None
+    assert night.stdout.readline().startswith("night of ")
+    night.stdout.close()
+    told = night.stderr.read()
+    night.stderr.close()
+    assert night.wait(timeout=120) == 2
+    assert told == "nightshift: nobody reads the output any more; the night is stopped, nothing is left running\n"
 
 
 @pytest.mark.parametrize("name", ["worker-agent_realtime", "balancer", "people", "world"])
