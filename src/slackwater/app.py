@@ -15,6 +15,7 @@ from slackwater.adapters.celery.fan_out import AnyTask, FanOut, FanOuts
 from slackwater.adapters.celery.guarding import Guard, GuardedRegistry
 from slackwater.adapters.celery.presence import Heartbeat, counts_of
 from slackwater.adapters.celery.publishing import Listener, Seam, install
+from slackwater.adapters.celery.successors import Successors
 from slackwater.adapters.clock import SystemClock
 from slackwater.adapters.embedded import follow_parent
 from slackwater.compose import open_store
@@ -69,8 +70,9 @@ class Slackwater:
         self._address = self.settings.store_url or (store if isinstance(store, str) else None)
         self._opening = Lock()
         configure(app, self.lanes, prefix=prefix)
-        guard = Guard(app=app, clock=self.clock, store=lambda: self.store)
-        self._seam = Seam(clock=self.clock, lane_of=self.lane_of, expire=guard.expire)
+        successors = Successors()
+        guard = Guard(app=app, clock=self.clock, store=lambda: self.store, successors=successors)
+        self._seam = Seam(app=app, clock=self.clock, lane_of=self.lane_of, expire=guard.expire, successors=successors)
         install(app, self._seam)
         registry: Any = app  # the stubs leave the registry out
         registry._tasks = GuardedRegistry(registry._tasks, guard)

@@ -14,7 +14,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
 
-from celery import Celery, Task, chain, chord, group, shared_task, signals
+from celery import Celery, Task, chain, chord, group, shared_task, signals, states
+from celery.backends.redis import RedisBackend
 
 from slackwater import Entry, Lane, Schedule, Settings, Slackwater, Tempo, every, host, hours, seconds
 from slackwater.inspection import mark_of
@@ -24,6 +25,7 @@ LANES = ("waiting", "heavy")
 PREFIX = "SPINE_"
 GATE_OPENS_WITHIN_S = 60
 AnyTask: Any = Task
+AnyBackend: Any = RedisBackend
 shared: Any = shared_task
 
 
@@ -122,6 +124,11 @@ def add_tasks(app: Any, sw: Slackwater) -> None:
         app.register_task(ClassBased(lane))
         app.task(name=f"{lane}.wait_at_gate", lane=lane, bind=True, shared=False)(wait_at_gate)
     app.task(name="retry_once", lane="waiting", bind=True, shared=False)(retry_once)
+    app.task(name="retry_in_a_race", lane="waiting", bind=True, shared=False, backend=late_to_say_retry(app))(
+        retry_once
+    )
+    app.task(name="retry_with", lane="waiting", bind=True, shared=False)(retry_with)
+    app.task(name="replace_itself", lane="waiting", bind=True, shared=False)(replace_itself)
     app.task(name="fail", lane="waiting", bind=True, shared=False)(fail)
     app.task(name="sweep", lane="waiting", bind=True, shared=False)(_sweep(sw))
     app.task(name="sweep_twice", lane="waiting", bind=True, shared=False)(_sweep_twice(sw))
@@ -146,6 +153,33 @@ def retry_once(task: Any, gate: str | None = None) -> None:
         await_gate(task, gate)
     if task.request.retries == 0:
         raise task.retry(countdown=0)
+
+
+def late_to_say_retry(app: Any) -> Any:
+    """Return a result backend that writes RETRY late: a second after it looked, or over what came in between."""
+
+    class LateToSayRetry(AnyBackend):  # type: ignore[misc]
+        def _set_with_state(self, key: Any, value: Any, state: Any) -> None:
+            until = time.monotonic() + 1
+            while state == states.RETRY and time.monotonic() < until and b"SUCCESS" not in (self.get(key) or b""):
+                time.sleep(0.01)
+            super()._set_with_state(key, value, state)
+            if state == states.RETRY:
+                write(app, f"{json.loads(value)['task_id']}.retried", {})
+
+    return LateToSayRetry(url=app.conf.result_backend, app=app)
+
+
+def retry_with(task: Any, args: list[Any]) -> None:
+    """Retry with what no serializer takes."""
+    note(task)
+    if task.request.retries == 0:
+        raise task.retry(countdown=0, args=[args, object()])
+
+
+def replace_itself(task: Any) -> None:
+    note(task)
+    raise task.replace(task.app.tasks["waiting.note"].si(11))
 
 
 def fail(task: Any) -> None:

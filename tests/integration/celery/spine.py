@@ -25,14 +25,15 @@ from slackwater.core.reading import Presence
 
 ROOT = Path(__file__).parents[3]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ENDED = frozenset({"SUCCESS", "FAILURE", "REVOKED"})
 AN_HOUR = timedelta(hours=1)
 
 
-def eventually(holds: Callable[[], Any], *, within_s: float = 90) -> Any:
-    """Wait until something holds, and return it; fail at the deadline."""
+def eventually(holds: Callable[[], Any], *, within_s: float = 90, otherwise: Callable[[], str] = str) -> Any:
+    """Wait until something holds, and return it; fail at the deadline, saying how things stand."""
     until = time.monotonic() + within_s
     while not (found := holds()):
-        assert time.monotonic() < until, f"not within {within_s} s"
+        assert time.monotonic() < until, f"not within {within_s} s: {otherwise()}"
         time.sleep(0.02)
     return found
 
@@ -94,6 +95,9 @@ class Spine:
     def preruns(self, job: str) -> list[Any]:
         return self._lines(f"{job}.prerun")
 
+    def retried(self, job: str) -> list[Any]:
+        return self._lines(f"{job}.retried")
+
     def _lines(self, name: str) -> list[Any]:
         file = Path(self.place.folder) / name
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
@@ -106,7 +110,7 @@ class Spine:
 
     def ended(self, job: str) -> Any:
         """Wait for a job's end; return its record in the result backend."""
-        eventually(lambda: self.meta(job)["status"] in {"SUCCESS", "FAILURE", "REVOKED"})
+        eventually(lambda: self.meta(job)["status"] in ENDED, otherwise=lambda: f"{self.meta(job)} {self.runs(job)}")
         return self.meta(job)
 
     def done(self, *jobs: str) -> None:

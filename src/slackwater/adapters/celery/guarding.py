@@ -22,6 +22,7 @@ from celery.exceptions import Reject, TaskRevokedError
 
 from slackwater.adapters.celery.counting import NotStarted, count_requests_of
 from slackwater.adapters.celery.publishing import NotSent, job_uuid, mark_of, runs_here
+from slackwater.adapters.celery.successors import Successors, send_all
 from slackwater.core.guard import Expire, Start, Stop, may_start, may_start_parent
 from slackwater.core.job import JobState, Mark
 from slackwater.core.occurrence import OccurrenceState
@@ -45,6 +46,7 @@ class Guard:
     app: Celery
     clock: Clock
     store: StoreOf
+    successors: Successors
 
     def ask(self, job: str, request: Any) -> Start | Expire | Stop:
         """Decide for one delivery. A job without a mark, or not a schedule's own, costs no store round trip."""
@@ -163,7 +165,13 @@ def _guarded(task: _Guarded, tracer: Tracer) -> Tracer:
     def trace(job: str, args: Any, kwargs: Any, request: Any = None) -> Any:
         verdict = guard.ask(job, request)
         if isinstance(verdict, Start):
-            return tracer(job, args, kwargs, request)
+            with guard.successors.held() as held:
+                ended = tracer(job, args, kwargs, request)
+            unsent = send_all(held)
+            if unsent is None:
+                return ended
+            log.warning("successor not sent", job=job, task=name, error=str(unsent.error), again=unsent.again)
+            return _ended_by(Reject(unsent.error, requeue=unsent.again), states.REJECTED)
         if isinstance(verdict, Expire):
             mark = mark_of(Context(request))
             if mark is None or guard.expire(job=job, task=name, mark=mark, verdict=verdict, request=request):
@@ -176,8 +184,12 @@ def _guarded(task: _Guarded, tracer: Tracer) -> Tracer:
 
 
 def _ignored(why: NotStarted) -> Any:
-    """Return what Celery's tracer returns for a body that raised `Ignore`."""
+    return _ended_by(why, states.IGNORED)
+
+
+def _ended_by(why: NotStarted | Reject, state: str) -> Any:
+    """Return what Celery's tracer returns for a body that raised `Ignore` or `Reject`."""
     try:
         raise why
-    except NotStarted:
-        return trace_ok_t(ExceptionInfo(internal=True), TraceInfo(states.IGNORED, why), 0.0, None)
+    except (NotStarted, Reject):
+        return trace_ok_t(ExceptionInfo(internal=True), TraceInfo(state, why), 0.0, None)

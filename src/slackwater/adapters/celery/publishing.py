@@ -19,6 +19,7 @@ from celery import Celery, current_task
 from celery.app.amqp import AMQP
 from celery.exceptions import Ignore
 
+from slackwater.adapters.celery.successors import Successors
 from slackwater.core.guard import Expire, may_start
 from slackwater.core.job import HEADER, Mark
 from slackwater.ports import Clock
@@ -68,9 +69,11 @@ class NotSent(Ignore):
 class Seam:
     """What happens to each message on its way out."""
 
+    app: Celery
     clock: Clock
     lane_of: Callable[[str], str | None]
     expire: ExpireJob
+    successors: Successors
     listeners: list[Listener] = field(default_factory=list)
     _thread: threading.local = field(default_factory=threading.local, init=False)
 
@@ -139,8 +142,8 @@ def install(app: Celery, seam: Seam) -> None:
         def _create_task_sender(self) -> Callable[..., Any]:
             stock = super()._create_task_sender()  # type: ignore[misc]  # not in the stubs
 
-            def send(producer: Any, name: str, message: Any, **options: Any) -> Any:
-                return _send(seam, stock, producer, name=name, message=message, options=options)
+            def send(producer: Any, name: str, message: Any, **options: Any) -> None:
+                _send(seam, stock, producer, name=name, message=message, options=options)
 
             return send
 
@@ -150,7 +153,7 @@ def install(app: Celery, seam: Seam) -> None:
 
 def _send(
     seam: Seam, stock: Callable[..., Any], producer: Any, *, name: str, message: Any, options: dict[str, Any]
-) -> Any:
+) -> None:
     headers = {**message.headers, **(options.get("headers") or {})}
     mark, job = seam.mark(headers, name), str(headers["id"])
     verdict = may_start(mark, now=seam.clock.calendar())
@@ -158,12 +161,20 @@ def _send(
         seam.expire(job=job, task=name, mark=mark, verdict=verdict, request=_as_request(headers, message.body))
         if runs_here(job):
             raise NotSent(f"{name} {job}: its retry came after its start_by")
-        return None
-    message.headers[HEADER] = mark.to_header()
-    options["headers"] = {**(options.get("headers") or {}), HEADER: mark.to_header()}
-    sent = stock(producer, name, message, **options)
-    seam.confirmed(Published(job=job, task=name, lane=mark.lane, parent=headers.get("parent_id"), mark=mark))
-    return sent
+        return
+
+    def hand_over(producer: Any, mark: Mark) -> None:
+        message.headers[HEADER] = mark.to_header()
+        options["headers"] = {**(options.get("headers") or {}), HEADER: mark.to_header()}
+        stock(producer, name, message, **options)
+        seam.confirmed(Published(job=job, task=name, lane=mark.lane, parent=headers.get("parent_id"), mark=mark))
+
+    def hand_over_later() -> None:
+        with seam.app.producer_or_acquire() as own, own.connection._reraise_as_library_errors():
+            hand_over(own, replace(mark, published_at=seam.clock.run()))
+
+    if not (runs_here(job) and seam.successors.hold(hand_over_later)):
+        hand_over(producer, mark)
 
 
 def _as_request(headers: dict[str, Any], body: tuple[Any, Any, dict[str, Any]]) -> dict[str, Any]:
