@@ -26,6 +26,8 @@ from slackwater.ports import Clock, Store
 from slackwater.settings import Settings
 
 _ATTRIBUTE = "slackwater"
+NAMED = 5
+"""How many tasks a note names."""
 
 
 class Slackwater:
@@ -149,13 +151,20 @@ class Slackwater:
         if found := [*conflicts(self.app), *self._unknown_lanes(), *self._unknown_tasks()]:
             raise ConfigurationError(*found)
 
-    def exceptions_of_tasks(self) -> list[str]:
-        """List the tasks that opt out of a delivery setting; they are reported, not changed."""
-        return [
+    def notes(self) -> list[str]:
+        """List what is allowed and may still surprise: tasks that opt out of a delivery setting, or have no lane."""
+        own = {name: task for name, task in sorted(self.app.tasks.items()) if not name.startswith("celery.")}
+        early = [
             f"task {name}: acks_late=False; it is lost when its worker dies"
-            for name, task in sorted(self.app.tasks.items())
+            for name, task in own.items()
             if self.lane_of(name) and not task.acks_late
         ]
+        without = [name for name, task in own.items() if getattr(task, "lane", None) is None]
+        if not without:
+            return early
+        more = f" and {len(without) - NAMED} more" if len(without) > NAMED else ""
+        named = ", ".join(without[:NAMED])
+        return [*early, f"no lane has {named}{more}: no lane's worker or reading knows of them; give each lane=..."]
 
     def _unknown_lanes(self) -> list[str]:
         found: list[str] = []

@@ -62,8 +62,18 @@ def test_a_task_that_opts_out_of_late_acknowledgement_is_reported_and_not_change
     sw = around(make_app())
     add(sw.app, "careless", lane="till", acks_late=False)
     add(sw.app, "careful", lane="till")
-    assert sw.exceptions_of_tasks() == ["task careless: acks_late=False; it is lost when its worker dies"]
+    assert sw.notes() == ["task careless: acks_late=False; it is lost when its worker dies"]
     assert sw.app.tasks["careless"].acks_late is False
+
+
+def test_tasks_without_a_lane_are_named_the_first_five_of_them(make_app: MakeApp) -> None:
+    sw = around(make_app())
+    for name in "abcdefg":
+        add(sw.app, name)
+    [note] = sw.notes()
+    assert note == (
+        "no lane has a, b, c, d, e and 2 more: no lane's worker or reading knows of them; give each lane=..."
+    )
 
 
 def test_an_application_without_slackwater_is_told_what_to_add(make_app: MakeApp) -> None:

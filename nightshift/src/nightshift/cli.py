@@ -79,7 +79,8 @@ def night(plan: str, **options: Any) -> None:
     Starts Valkey and PostgreSQL (unless URLs are given), the outside world, the balancer and a worker for each lane;
     stops everything at the end. Exit codes: 0 the report's checks all hold, 1 one does not, 2 the night could not run.
     """
-    from nightshift.night import NightOptions, run_night  # late: --help answers at once
+    from nightshift.night import run_night  # late: --help answers at once
+    from nightshift.stage import NightOptions
 
     ok = run_night(NightOptions(plan=Plan(plan), **options))
     sys.exit(0 if ok else EXIT_NOT_WHOLE)
@@ -102,6 +103,9 @@ def main() -> None:
     except KeyboardInterrupt:
         click.echo("nightshift: stopped before the night had begun; nothing is left running", err=True)
         sys.exit(EXIT_CANNOT_RUN)
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):  # all is done: one more changes nothing but the exit code
+            signal.signal(number, signal.SIG_IGN)
 
 
 def _interrupted(*_: Any) -> None:

@@ -32,7 +32,7 @@ MARKS = {
 }
 LINE_EVERY_S = 10.0
 LOOK_BACK = timedelta(seconds=15)
-BAR = 20
+BAR, BAR_WHERE_NARROW, WIDE = 20, 6, 80
 
 
 class NightConsole(Console):
@@ -72,13 +72,22 @@ class Screen:
         if self._live is None and time.monotonic() < self._next_line:
             return
         self._next_line = time.monotonic() + LINE_EVERY_S
+        calendar = self.sw.clock.calendar()
+        if calendar < self.span.starts_at:
+            self._print_or_update(f"the night begins at {_clock(self.span.starts_at)}, in a moment")
+            return
         readings = latest(self.sw, now=self.sw.clock.run())
         occurrences = self.sw.store.occurrences.since(self.span.starts_at)
-        calendar = self.sw.clock.calendar()
         if self._live is None:
-            self.console.print(line(calendar, readings, occurrences), soft_wrap=True, highlight=False)
+            self._print_or_update(line(calendar, readings, occurrences))
         else:
-            self._live.update(picture(calendar, readings, occurrences, span=self.span))
+            self._print_or_update(picture(calendar, readings, occurrences, span=self.span, width=self.console.width))
+
+    def _print_or_update(self, shown: RenderableType) -> None:
+        if self._live is None:
+            self.console.print(shown, soft_wrap=True, highlight=False)
+        else:
+            self._live.update(shown)
 
 
 def latest(sw: Slackwater, *, now: datetime) -> list[LaneReading]:
@@ -95,17 +104,20 @@ def line(calendar: datetime, readings: Sequence[LaneReading], occurrences: Seque
 
 
 def picture(
-    calendar: datetime, readings: Sequence[LaneReading], occurrences: Sequence[Occurrence], *, span: Span
+    calendar: datetime, readings: Sequence[LaneReading], occurrences: Sequence[Occurrence], *, span: Span, width: int
 ) -> RenderableType:
     """Return the night's state as a small screen."""
     whole = (span.ends_at - span.starts_at).total_seconds()
     passed = min(max((calendar - span.starts_at).total_seconds(), 0.0), whole)
-    lanes = Table("lane", "slots in use", "running", "waiting", "oldest", box=None, pad_edge=False)
+    lanes = Table(box=None, pad_edge=False)
+    for heading in ("lane", "slots in use", "running", "waiting", "oldest"):
+        lanes.add_column(heading, no_wrap=True)
     for one in readings:
-        lanes.add_row(one.lane, _bar(one), _count(one.running), _count(one.ready), _age(one.oldest_age))
+        bar = _bar(one, BAR if width >= WIDE else BAR_WHERE_NARROW)
+        lanes.add_row(one.lane, bar, _count(one.running), _count(one.ready), _age(one.oldest_age))
     head = Text(f"{_clock(calendar)} Berlin", style="bold")
-    parts: list[RenderableType] = [head, ProgressBar(total=whole, completed=passed, width=60), lanes]
-    parts += [Text(_occurrence(one)) for one in occurrences]
+    parts: list[RenderableType] = [head, ProgressBar(total=whole, completed=passed, width=min(60, width)), lanes]
+    parts += [Text(_occurrence(one), no_wrap=True, overflow="ellipsis") for one in occurrences]
     return Group(*parts)
 
 
@@ -114,11 +126,11 @@ def _occurrence(one: Occurrence) -> str:
     return f"{MARKS[one.state]} {_clock(one.due_at)} {one.entry}: {one.state}" + (f" ({jobs})" if jobs else "")
 
 
-def _bar(one: LaneReading) -> str:
+def _bar(one: LaneReading, length: int) -> str:
     if one.slots is None or one.running is None:
         return "unknown"
-    full = round(BAR * one.running / one.slots) if one.slots else 0
-    return "█" * full + "·" * (BAR - full) + f" of {one.slots}"
+    full = round(length * one.running / one.slots) if one.slots else 0
+    return "█" * full + "·" * (length - full) + f" of {one.slots}"
 
 
 def _count(value: int | None) -> str:

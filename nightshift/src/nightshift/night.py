@@ -4,85 +4,42 @@ from __future__ import annotations
 
 import os
 import secrets
-import signal
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from redis.exceptions import RedisError
-from rich.console import Console
 from sqlalchemy import Engine
-from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from nightshift import footprint
 from nightshift.books.generator import generate
 from nightshift.books.migrate import migrate
 from nightshift.books.runs import runs_to_submit
-from nightshift.course import Span, scale_of, span_of, tempo_of
-from nightshift.errors import NightError
-from nightshift.ground import clear_broker, engine_of, first_line, own_database
+from nightshift.course import scale_of, span_of, tempo_of
+from nightshift.ground import clear_broker, engine_of, own_database
 from nightshift.live import NightConsole, Screen
 from nightshift.people import PlannedClick, script, write_script
 from nightshift.report.gather import Course, gather
 from nightshift.report.publish import ensure_writable, publish
 from nightshift.schedule import ZONE, lanes
-from nightshift.settings import NightSettings, Plan
+from nightshift.settings import NightSettings
+from nightshift.stage import PEOPLE, NightOptions, Stage, ending_early, must_go_on
 from nightshift.usage import Meter
-from nightshift.world_process import NAME as WORLD
 from nightshift.world_process import World, start_world
-from slackwater import Slackwater, processes
-from slackwater.errors import BrokerUnavailable, StoreUnavailable
-from slackwater.local import ChildDied, Data, PostgreSQL, RunFolder, Servers, StopSignals, Supervisor, Valkey, masked
+from slackwater import Settings, Slackwater, processes
+from slackwater.local import Data, RunFolder, Servers, StopSignals, Supervisor, masked
 
 LEAD = timedelta(seconds=8)
 """How long before the night begins its processes are started: they stand ready at 01:30."""
 LOOK_EVERY = timedelta(milliseconds=250)
 PROBE_EVERY_S = 1.0
+EACH_SECOND = ("SLACKWATER_PROBE_EVERY", "SLACKWATER_PRESENCE_EVERY", "SLACKWATER_SETTLE_EVERY")
+"""Settings that a compressed night has its own defaults for."""
 ANSWERS_WITHIN = timedelta(seconds=60)
-APP, PEOPLE = "nightshift.app", "people"
-SERVERS = frozenset({Valkey.name, PostgreSQL.name, WORLD})
-
-
-@dataclass(frozen=True, kw_only=True)
-class NightOptions:
-    """What a person asks of a night; see the command line's help."""
-
-    minutes: float
-    seed: int
-    plan: Plan
-    report: Path | None
-    folder: Path
-    world_port: int
-    broker_url: str | None
-    store_url: str | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stage:
-    """What a night's acts share once its servers run."""
-
-    options: NightOptions
-    folder: RunFolder
-    stop: StopSignals
-    supervisor: Supervisor
-    console: Console
-    meter: Meter
-    name: str
-    span: Span
-
-    @property
-    def database(self) -> str:
-        """Return the name of the night's own database."""
-        return f"nightshift_{self.name}"
-
-    @property
-    def prefix(self) -> str:
-        """Return what the night's queues and keys begin with."""
-        return f"night_{self.name}_"
+APP = "nightshift.app"
 
 
 def run_night(options: NightOptions) -> bool:
@@ -96,6 +53,8 @@ def run_night(options: NightOptions) -> bool:
         SlackwaterError: A server, a process or the folder failed.
     """
     console = NightConsole()
+    settings = NightSettings.from_environment(os.environ)
+    Settings.from_environment(os.environ)  # refused before anything is started
     with ExitStack() as stack:
         stop = stack.enter_context(StopSignals())
         folder = stack.enter_context(RunFolder(options.folder, now=datetime.now(UTC), data=Data.DISCARD))
@@ -111,32 +70,13 @@ def run_night(options: NightOptions) -> bool:
             stop=stop,
             supervisor=supervisor,
             console=console,
+            settings=settings,
             meter=Meter(),
             name=secrets.token_hex(4),
             span=span_of(day),
         )
-        with _ending_early(stage):
+        with ending_early(stage):
             return _run(stage, stack, day)
-
-
-@contextmanager
-def _ending_early(stage: Stage) -> Iterator[None]:
-    """Say in one line why a night ends early, and end whoever works at once: its data are discarded anyway."""
-    try:
-        yield
-    except BaseException as error:
-        died = _died(stage)
-        for name in set(stage.supervisor.pids) - SERVERS:
-            with suppress(ProcessLookupError):
-                os.kill(stage.supervisor.pids[name], signal.SIGKILL)
-        unreachable = isinstance(error, (DBAPIError, RedisError, BrokerUnavailable, StoreUnavailable))
-        if unreachable and died is not None:  # a server that died explains it best
-            raise NightError(_stopped_by(died)) from error
-        if isinstance(error, (DBAPIError, RedisError)):
-            raise NightError(
-                f"a server does not answer any more ({first_line(error)}); the night is stopped"
-            ) from error
-        raise
 
 
 def _run(stage: Stage, stack: ExitStack, day: date) -> bool:
@@ -162,6 +102,7 @@ def _run(stage: Stage, stack: ExitStack, day: date) -> bool:
     _start(stage, sw, env, clicks)
     _watch(stage, sw)
     _stop(stage, sw)
+    must_go_on(stage, before="its report was written")
     course = Course(
         plan=options.plan,
         seed=options.seed,
@@ -175,6 +116,7 @@ def _run(stage: Stage, stack: ExitStack, day: date) -> bool:
     )
     with Session(books) as session:
         night = gather(sw, course, session=session, processes=stage.meter.uses())
+    must_go_on(stage, before="its report was written")
     return publish(night, console=stage.console, report=options.report, folder=stage.folder.path)
 
 
@@ -204,7 +146,7 @@ def _journal(stage: Stage) -> Path:
 
 def _write_books(stage: Stage, books: Engine) -> Sequence[PlannedClick]:
     """Fill the night's own database and folder, and draw the script of clicks."""
-    _must_go_on(stage)
+    must_go_on(stage)
     for left in _journal(stage).glob("*.jsonl"):
         left.unlink()
     scale = scale_of(stage.options.minutes)
@@ -222,7 +164,8 @@ def _write_books(stage: Stage, books: Engine) -> Sequence[PlannedClick]:
 
 
 def _environment(stage: Stage, servers: Servers, world: World, *, store_url: str) -> dict[str, str]:
-    settings = NightSettings(
+    settings = replace(
+        stage.settings,
         plan=stage.options.plan,
         prefix=stage.prefix,
         world_url=world.url,
@@ -236,9 +179,7 @@ def _environment(stage: Stage, servers: Servers, world: World, *, store_url: str
         **settings.environment(),
         "SLACKWATER_STORE_URL": store_url,
         "SLACKWATER_TEMPO": str(tempo),
-        "SLACKWATER_PROBE_EVERY": str(PROBE_EVERY_S),
-        "SLACKWATER_PRESENCE_EVERY": str(PROBE_EVERY_S),
-        "SLACKWATER_SETTLE_EVERY": str(PROBE_EVERY_S),
+        **{name: os.environ.get(name, str(PROBE_EVERY_S)) for name in EACH_SECOND},
     }
 
 
@@ -252,7 +193,7 @@ def _application(env: Mapping[str, str]) -> Slackwater:
 
 
 def _start(stage: Stage, sw: Slackwater, env: Mapping[str, str], clicks: Sequence[PlannedClick]) -> None:
-    _must_go_on(stage)
+    must_go_on(stage)
     path = stage.folder.path / "clicks.json"
     write_script(clicks, path)
     logs = stage.folder.logs
@@ -273,29 +214,10 @@ def _watch(stage: Stage, sw: Slackwater) -> None:
     ends = sw.settings.tempo.run_at(stage.span.ends_at)
     with Screen(stage.console, sw, stage.span) as screen:
         while (now := sw.clock.run()) < ends or (PEOPLE in stage.supervisor.pids and now < ends + ANSWERS_WITHIN):
-            _must_go_on(stage)
+            must_go_on(stage)
             stage.meter.sample(stage.supervisor.pids)
             screen.show()
             stage.stop.wait(LOOK_EVERY)
-
-
-def _must_go_on(stage: Stage) -> None:
-    if stage.stop.requested:
-        raise NightError(f"stopped by {stage.stop.received[0].name} before the night was over; nothing is left running")
-    if (died := _died(stage)) is not None:
-        raise NightError(_stopped_by(died))
-
-
-def _died(stage: Stage) -> ChildDied | None:
-    """Return a child that died; people may go home when they have clicked."""
-    while (died := stage.supervisor.poll()) is not None:
-        if died.name != PEOPLE or died.exit_code != 0:
-            return died
-    return None
-
-
-def _stopped_by(died: ChildDied) -> str:
-    return f"{died.sentence}; the night is stopped, its log is {died.log_path}"
 
 
 def _stop(stage: Stage, sw: Slackwater) -> None:

@@ -17,6 +17,7 @@ from slackwater.cli.balancer import probe_of
 from slackwater.cli.main import load_shared
 from slackwater.core.occurrence import Occurrence
 from slackwater.core.reading import LaneReading, Presence
+from slackwater.errors import ConfigurationError
 
 LOOK_BACK = timedelta(hours=24)
 
@@ -29,6 +30,8 @@ class Status:
     readings: Sequence[LaneReading]
     workers: Sequence[Presence]
     occurrences: Sequence[Occurrence]
+    findings: Sequence[str]
+    notes: Sequence[str]
 
 
 @click.command(name="status", help="Show each lane now, its workers, and the occurrences of the last 24 hours.")
@@ -52,7 +55,18 @@ def read(sw: Slackwater) -> Status:
         readings=probe_of(sw).read(),
         workers=sw.store.presence.all(),
         occurrences=sw.store.occurrences.since(sw.clock.calendar() - LOOK_BACK),
+        findings=_findings(sw),
+        notes=sw.notes(),
     )
+
+
+def _findings(sw: Slackwater) -> Sequence[str]:
+    """Return what keeps workers and balancer from starting; a status is wanted all the same."""
+    try:
+        sw.check()
+    except ConfigurationError as error:
+        return error.findings
+    return ()
 
 
 def to_json(sw: Slackwater, status: Status) -> dict[str, Any]:
@@ -72,6 +86,8 @@ def to_json(sw: Slackwater, status: Status) -> dict[str, Any]:
             }
             for one in status.workers
         ],
+        "findings": list(status.findings),
+        "notes": list(status.notes),
         "occurrences": [_occurrence_json(one) for one in status.occurrences],
     }
 
@@ -125,6 +141,10 @@ def show(sw: Slackwater, status: Status, console: Console) -> None:
             ", ".join(resource.name for resource in lane.waits_on),
         )
     console.print(lanes)
+    for finding in status.findings:
+        console.print(f"workers and balancer refuse to start: {finding}", soft_wrap=True, markup=False, highlight=False)
+    for note in status.notes:
+        console.print(f"note: {note}", soft_wrap=True, markup=False, highlight=False)
     silent = [one.worker for one in status.workers if not one.alive(status.now)]
     if silent:
         console.print(f"silent workers: {', '.join(silent)}")

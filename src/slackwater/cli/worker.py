@@ -61,7 +61,7 @@ def arguments(lane: Lane, queue: str, *, slots: int | None, name: str, loglevel:
 
 def _be(sw: Slackwater, lane: Lane, *, slots: int | None, name: str | None, loglevel: str) -> None:
     sw.store.check()
-    for line in sw.exceptions_of_tasks():
+    for line in sw.notes():
         click.echo(f"slackwater: note: {line}", err=True)
     if lane.niceness:
         os.nice(lane.niceness)

@@ -64,3 +64,16 @@ def test_without_a_broker_what_waits_is_unknown_and_not_zero(door: FrontDoor, wo
     shown = down.run("-A", APP, "status")
     assert "unknown" in next(line for line in shown.stdout.splitlines() if line.startswith("cellar"))
     assert "Traceback" not in shown.stderr
+
+
+def test_what_keeps_others_from_starting_is_told(door: FrontDoor) -> None:
+    careless = door.with_env(SHOP_CARELESS="1")
+    done = careless.run("-A", APP, "status", "--json")
+    assert done.returncode == 0, done.stderr
+    status = json.loads(done.stdout)
+    assert [finding.split(";")[0] for finding in status["findings"]] == [
+        "entry 'brew': no task is registered as 'brew'"
+    ]
+    assert [note.split(":")[0] for note in status["notes"]] == ["no lane has sweep_the_floor"]
+    shown = careless.run("-A", APP, "status").stdout
+    assert all(line in shown for line in [*status["findings"], *status["notes"]])

@@ -36,6 +36,16 @@ def test_a_signal_while_servers_start_ends_a_night_cleanly(start_night: StartNig
     assert night.left_running() == []
 
 
+def test_a_signal_after_the_night_ends_it_without_a_report(start_night: StartNight) -> None:
+    night = start_night()
+    night.until(lambda: "the night is over" in night.stdout, within_s=110)
+    night.popen.send_signal(signal.SIGTERM)
+    assert night.wait() == 2
+    assert night.told() == "nightshift: stopped by SIGTERM before its report was written; nothing is left running"
+    assert night.left_running() == []
+    assert not night.report.exists()
+
+
 def test_output_that_nobody_reads_any_more_ends_a_night_cleanly(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "nightshift", "night", "--minutes=0.5", f"--folder={tmp_path / 'night'}"]
     night = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -17,9 +17,9 @@ UNKNOWN = LaneReading(at=NOW, lane="transaction_sync")
 KNOWN = replace(UNKNOWN, running=37, ready=0, slots=64, oldest_age=timedelta(seconds=2.25))
 
 
-def shown(*readings: LaneReading, calendar: datetime = NOW) -> str:
-    console = Console(width=100, record=True, file=StringIO())
-    console.print(picture(calendar, readings, [], span=SPAN))
+def shown(*readings: LaneReading, calendar: datetime = NOW, width: int = 100) -> str:
+    console = Console(width=width, record=True, file=StringIO())
+    console.print(picture(calendar, readings, [], span=SPAN, width=width))
     return console.export_text()
 
 
@@ -50,3 +50,10 @@ def test_a_lane_without_slots_is_drawn_empty() -> None:
 
 def test_each_state_of_an_occurrence_has_a_mark() -> None:
     assert set(MARKS) == set(OccurrenceState)
+
+
+def test_a_narrow_screen_keeps_one_row_a_lane() -> None:
+    rows = [row for row in shown(KNOWN, replace(KNOWN, lane="submissions"), width=60).splitlines() if row.strip()]
+    assert [row.split()[0] for row in rows[-2:]] == ["transaction_sync", "submissions"]
+    assert "████·· of 64" in rows[-2] or "███··· of 64" in rows[-2]
+    assert rows[-1].rstrip().endswith("37       0        2.2 s")

@@ -1,0 +1,109 @@
+"""What a night's acts share, and how it ends early."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from redis.exceptions import RedisError
+from rich.console import Console
+from sqlalchemy.exc import DBAPIError
+
+from nightshift.course import Span
+from nightshift.errors import NightError
+from nightshift.ground import first_line
+from nightshift.settings import NightSettings, Plan
+from nightshift.usage import Meter
+from nightshift.world_process import NAME as WORLD
+from slackwater.errors import BrokerUnavailable, StoreUnavailable
+from slackwater.local import ChildDied, PostgreSQL, RunFolder, StopSignals, Supervisor, Valkey
+
+PEOPLE = "people"
+SERVERS = frozenset({Valkey.name, PostgreSQL.name, WORLD})
+
+
+@dataclass(frozen=True, kw_only=True)
+class NightOptions:
+    """What a person asks of a night; see the command line's help."""
+
+    minutes: float
+    seed: int
+    plan: Plan
+    report: Path | None
+    folder: Path
+    world_port: int
+    broker_url: str | None
+    store_url: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """What a night's acts share once its servers run."""
+
+    options: NightOptions
+    folder: RunFolder
+    stop: StopSignals
+    supervisor: Supervisor
+    console: Console
+    settings: NightSettings
+    meter: Meter
+    name: str
+    span: Span
+
+    @property
+    def database(self) -> str:
+        """Return the name of the night's own database."""
+        return f"nightshift_{self.name}"
+
+    @property
+    def prefix(self) -> str:
+        """Return what the night's queues and keys begin with."""
+        return f"night_{self.name}_"
+
+
+@contextmanager
+def ending_early(stage: Stage) -> Iterator[None]:
+    """Say in one line why a night ends early, and end whoever works at once: its data are discarded anyway."""
+    try:
+        yield
+    except BaseException as error:
+        died = _died(stage)
+        for name in set(stage.supervisor.pids) - SERVERS:
+            with suppress(ProcessLookupError):
+                os.kill(stage.supervisor.pids[name], signal.SIGKILL)
+        unreachable = isinstance(error, (DBAPIError, RedisError, BrokerUnavailable, StoreUnavailable))
+        if unreachable and died is not None:  # a server that died explains it best
+            raise NightError(_stopped_by(died)) from error
+        if isinstance(error, (DBAPIError, RedisError)):
+            raise NightError(
+                f"a server does not answer any more ({first_line(error)}); the night is stopped"
+            ) from error
+        raise
+
+
+def must_go_on(stage: Stage, *, before: str = "the night was over") -> None:
+    """Raise where somebody asked to stop, or a process died.
+
+    Raises:
+        NightError: Who or what ends the night, in one line.
+    """
+    if stage.stop.requested:
+        raise NightError(f"stopped by {stage.stop.received[0].name} before {before}; nothing is left running")
+    if (died := _died(stage)) is not None:
+        raise NightError(_stopped_by(died))
+
+
+def _died(stage: Stage) -> ChildDied | None:
+    """Return a child that died; people may go home when they have clicked."""
+    while (died := stage.supervisor.poll()) is not None:
+        if died.name != PEOPLE or died.exit_code != 0:
+            return died
+    return None
+
+
+def _stopped_by(died: ChildDied) -> str:
+    return f"{died.sentence}; the night is stopped, its log is {died.log_path}"
