@@ -8,8 +8,9 @@ import pytest
 from structlog.testing import capture_logs
 from tests.unit.engine.conftest import NOON, KnownStates, Outbox, Queues, StillClock
 
-from slackwater import LaneReading, Settings, minutes
+from slackwater import LaneReading, OccurrenceState, Settings, minutes
 from slackwater.adapters.memory import MemoryStore
+from slackwater.core.job import JobState
 from slackwater.core.reading import QueueReading
 from slackwater.engine.balancer import Balancer, Duty
 from slackwater.engine.probe import Probe, keep
@@ -78,6 +79,26 @@ def test_old_readings_are_deleted(store: MemoryStore) -> None:
     for taken in (old, new):
         keep(store.readings, [taken], kept_for=minutes(1))
     assert store.readings.between(NOON, NOON + minutes(3)) == [new]
+
+
+def test_a_balancer_that_is_stopped_settles_what_has_ended_since_its_last_look(
+    make_ticker: Callable[[], Ticker], probe: Probe, store: MemoryStore, clock: StillClock, outbox: Outbox
+) -> None:
+    results = KnownStates()
+    settler = Settler(occurrences=store.occurrences, fan_outs=store.fan_outs, results=results, clock=clock)
+    balancer = Balancer(
+        ticker=make_ticker(), settler=settler, probe=probe, readings=store.readings, clock=clock, settings=Settings()
+    )
+    balancer.step()
+    clock.move(minutes(10))
+    balancer.step()
+    [sent] = outbox.sent
+    results.known[str(sent.id)] = JobState.DONE
+    stop = Event()
+    stop.set()
+    balancer.run(stop)
+    [settled] = store.occurrences.since(NOON)
+    assert settled.state is OccurrenceState.DONE
 
 
 def test_a_balancer_publishes_what_is_due_and_keeps_readings_until_it_is_told_to_stop(
