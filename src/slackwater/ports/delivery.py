@@ -1,0 +1,140 @@
+"""Who may start: runs, keys and leases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+from uuid import UUID
+
+from slackwater.core.admission import Admission, Ask, Key, KeyRule, Lease, Run
+from slackwater.core.job import JobState
+
+
+@dataclass(frozen=True, kw_only=True)
+class Begun:
+    """What became of one delivery that asked to start.
+
+    Attributes:
+        admission: The decision, which is written already.
+        fence: Fencing token of the lease that it took; None where it took none.
+    """
+
+    admission: Admission
+    fence: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finish:
+    """How a body ended, of a job that had asked to start.
+
+    Attributes:
+        job: Its id.
+        tries: Which try it was.
+        state: A final state; or queued or held, where it comes again.
+        key: Its key; None for none.
+        lease: Its lease; None for none.
+        fence: The fence under which it ran; None where it ran under none.
+        digest: SHA-256 of the result's JSON; None for none.
+        ended_at: When it ended, of the calendar clock: what `fresh_for` is measured by.
+    """
+
+    job: str
+    tries: int
+    state: JobState
+    ended_at: datetime
+    key: str | None = None
+    lease: str | None = None
+    fence: int | None = None
+    digest: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Announcement:
+    """A job with a key that is about to be published.
+
+    Attributes:
+        job: Its id.
+        task: Its task's name.
+        key: Its key.
+    """
+
+    job: str
+    task: str
+    key: KeyRule
+
+
+class RunStore(Protocol):
+    """Runs, keys and leases: who may start, who has which key, who holds which lease.
+
+    A lease lapses by the store's own clock. After a time in which nobody refreshed anything (the store was away, or
+    all were) each lease lives one time-to-live longer: amnesty. All acts commit synchronously; each takes many at
+    once, in one transaction, and treats each item as if it came alone, in the order given.
+    """
+
+    def begin(self, asks: Sequence[Ask]) -> Sequence[Begun]:
+        """Decide for each delivery with `core.admission.admit`, and write what was decided.
+
+        A run of a job is written as running with its attempt; a key and a lease become the job's. A key that is
+        taken records the lease under which its job runs.
+        """
+        ...
+
+    def finish(self, finishes: Sequence[Finish]) -> None:
+        """Record how bodies ended, and free their leases.
+
+        The key is changed only while it is the job's own, the lease only under its own fence: a holder that was
+        replaced changes nothing of its successor's. A job whose state is queued or held keeps its key.
+        """
+        ...
+
+    def announce(self, announcements: Sequence[Announcement], *, at: datetime, stale_before: datetime) -> Sequence[str]:
+        """Claim keys at dispatch with `core.admission.announce`.
+
+        Returns:
+            For each announcement, the job that has the key now: its own, or the one that does or did the work.
+        """
+        ...
+
+    def hand_back(self, jobs: Sequence[tuple[str, int]]) -> None:
+        """Record that deliveries (job and try) go back to their queues at a shutdown, and free their leases.
+
+        The next start of each is no new attempt. Jobs without a run get one.
+        """
+        ...
+
+    def renew(self, boot: UUID, jobs: Sequence[str], *, lives_for: timedelta) -> None:
+        """Renew the leases of a worker's bodies, in one statement however many they are; without any, be noted alive.
+
+        A lease whose row is locked by a transaction that checks its fence is left out: it cannot be taken meanwhile.
+        """
+        ...
+
+    def lapse(self, boot: UUID, jobs: Sequence[str]) -> None:
+        """End the leases of a worker's bodies that have died without an end."""
+        ...
+
+    def lapse_all(self, boot: UUID) -> None:
+        """End all leases of a worker process that is dead."""
+        ...
+
+    def runs(self, jobs: Iterable[str]) -> Mapping[str, Run]:
+        """Return the runs of those jobs that have one."""
+        ...
+
+    def key(self, name: str) -> Key | None:
+        """Return what is known of a key."""
+        ...
+
+    def lease(self, name: str) -> Lease | None:
+        """Return who holds a lease; None where it is free."""
+        ...
+
+    def now(self) -> datetime:
+        """Return the store's own clock, in UTC: the one that all processes share."""
+        ...
+
+    def prune(self, *, before: datetime) -> int:
+        """Delete ended runs, ended keys and lapsed leases that changed last before an instant; return how many."""
+        ...
