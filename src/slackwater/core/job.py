@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self
@@ -41,6 +41,8 @@ class ExpiryReason(StrEnum):
 
     LATE = "late"
     """Its first start would have come after its `start_by`."""
+    BROKER = "broker"
+    """The broker dropped it when its time was over."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +55,11 @@ class Mark:
         start_by: Last instant (calendar clock, UTC) at which it may start for the first time; None for none.
         occurrence: Id of the occurrence that it belongs to (its parent job has the same id).
         elastic: It may be held.
+        key: Its idempotency key, where the publisher gave one.
+        lease: Its lease, where the publisher gave one.
+        tenant: Whose work it is; None where nobody said.
+        released: It was published from the store, so that a copy of it may come.
+        replay_of: Id of the dead letter whose work it does again; None for none.
     """
 
     published_at: datetime
@@ -60,19 +67,25 @@ class Mark:
     start_by: datetime | None = None
     occurrence: UUID | None = None
     elastic: bool = False
+    key: str | None = None
+    lease: str | None = None
+    tenant: str | None = None
+    released: bool = False
+    replay_of: str | None = None
 
     def to_header(self) -> dict[str, Any]:
         """Return the header's value, of plain JSON types, without what is not set."""
         header: dict[str, Any] = {"published_at": self.published_at.isoformat()}
-        if self.lane is not None:
-            header["lane"] = self.lane
         if self.start_by is not None:
             header["start_by"] = self.start_by.isoformat()
         if self.occurrence is not None:
             header["occurrence"] = str(self.occurrence)
-        if self.elastic:
-            header["elastic"] = True
-        return header
+        header |= {name: value for name in _NAMES if (value := getattr(self, name)) is not None}
+        return header | {name: True for name in _FLAGS if getattr(self, name)}
+
+    def for_child(self, *, published_at: datetime, lane: str | None) -> Self:
+        """Return the mark of a job that this one's body publishes: the same window and tenant, no key of its own."""
+        return replace(self, published_at=published_at, lane=lane, key=None, lease=None, released=False, replay_of=None)
 
     @classmethod
     def from_header(cls, header: object) -> Self | None:
@@ -87,13 +100,21 @@ class Mark:
         try:
             return cls(
                 published_at=_instant(header["published_at"]),
-                lane=_name(header.get("lane")),
                 start_by=_instant(header["start_by"]) if header.get("start_by") else None,
                 occurrence=UUID(header["occurrence"]) if header.get("occurrence") else None,
-                elastic=header.get("elastic") is True,
+                **_plain(header),
             )
         except (AttributeError, KeyError, TypeError, ValueError):
             return None
+
+
+_NAMES = ("lane", "key", "lease", "tenant", "replay_of")
+_FLAGS = ("elastic", "released")
+
+
+def _plain(header: Mapping[str, Any]) -> dict[str, Any]:
+    named = {name: _name(header.get(name)) for name in _NAMES}
+    return named | {name: header.get(name) is True for name in _FLAGS}
 
 
 def _name(text: object) -> str | None:

@@ -86,7 +86,7 @@ class Seam:
         parent = mark_of(current_task.request) if current_task else None
         if parent is None:
             return Mark(published_at=now, lane=lane)
-        return replace(parent, published_at=now, lane=lane)
+        return parent.for_child(published_at=now, lane=lane)
 
     def confirmed(self, published: Published) -> None:
         """Tell the listeners, or keep it until this thread's batch is confirmed."""
