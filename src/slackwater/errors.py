@@ -6,6 +6,7 @@
     ├── StoreUnavailable       the database does not answer
     ├── SchemaOutdated         the database answers, with another version's tables
     ├── BrokerUnavailable      the broker does not answer; `outcome_unknown` tells whether something may have been sent
+    ├── PoisonedJob            a job was taken out of circulation: its body never came to an end
     └── LocalServiceError      an embedded server, a child process or a run folder failed
 
 Each is one sentence: what, where, and the remedy; its facts are attributes. Outcomes that are to be expected (a job
@@ -59,6 +60,10 @@ class BrokerUnavailable(SlackwaterError):
     def __init__(self, message: str, *, outcome_unknown: bool = False) -> None:
         super().__init__(message)
         self.outcome_unknown = outcome_unknown
+
+
+class PoisonedJob(SlackwaterError):
+    """A job was taken out of circulation: its body was started as often as allowed, and never came to an end."""
 
 
 class LocalServiceError(SlackwaterError):

@@ -249,12 +249,27 @@ def admit(ask: Ask, found: Found) -> Admission:
     return Admit(attempt=attempt, takes_key=ask.key is not None, takes_lease=ask.lease is not None)
 
 
+def run_after(ask: Ask, found: Run | None, admission: Admission) -> Run | None:
+    """Return what is known of a job's run once a delivery is decided; None where nothing changes."""
+    match admission:
+        case Admit():
+            return Run(job=ask.job, tries=ask.tries, attempts=admission.attempt)
+        case Wait():
+            # Held, so that the delivery that is released later is no copy of a body that runs.
+            return Run(job=ask.job, tries=ask.tries, attempts=_attempt(ask, found) - 1, state=JobState.HELD)
+        case Bury():
+            return Run(job=ask.job, tries=ask.tries, attempts=admission.attempts, state=JobState.DEAD)
+        case Resolve():
+            return None
+
+
 def _is_copy(ask: Ask, run: Run) -> Resolve | None:
     if run.state.final:
         return Resolve(to=ask.job, state=run.state, reason=f"it has ended as {run.state}")
     if ask.tries < run.tries:
         return Resolve(to=ask.job, state=run.state, reason=f"a copy of try {ask.tries}; try {run.tries} has started")
-    if ask.tries == run.tries and ask.released and not ask.redelivered:
+    runs = run.state is JobState.RUNNING and ask.tries == run.tries
+    if runs and ask.released and not ask.redelivered:
         return Resolve(to=ask.job, state=run.state, reason="a copy; the first of it has started")
     return None
 

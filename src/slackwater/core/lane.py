@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from slackwater.core.resource import Resource, ResourceKind
+from slackwater.core.retry import Backoff
 from slackwater.errors import ConfigurationError
 
 NICE_OF_HEAVY_WORK = 10
@@ -35,6 +36,8 @@ class Lane:
         waits_on: The resources that its work waits on.
         protected: The lane must not be disturbed by elastic work.
         reserved: Slots that elastic work never uses.
+        backoff: How its failed jobs are tried again, where a task says nothing else; None: not by us.
+        retry_on: Kinds of errors that may pass by themselves; None for all.
 
     Raises:
         ValueError: A name, a count or a pool that cannot be.
@@ -46,6 +49,8 @@ class Lane:
     waits_on: Sequence[Resource] = ()
     protected: bool = False
     reserved: int = 0
+    backoff: Backoff | None = None
+    retry_on: Sequence[type[BaseException]] | None = None
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):

@@ -1,0 +1,244 @@
+"""What becomes of a delivery: its body runs, or it ends, waits or is buried without it.
+
+A plain first delivery costs no round trip to the store.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import structlog
+from billiard.einfo import ExceptionInfo
+from celery import states
+from celery.app.task import Context
+from celery.app.trace import TraceInfo, trace_ok_t
+from celery.exceptions import Reject
+
+from slackwater.adapters.celery.bodies import Body, running
+from slackwater.adapters.celery.counting import NotStarted
+from slackwater.adapters.celery.ends import Ends
+from slackwater.adapters.celery.letters import Letters
+from slackwater.adapters.celery.publishing import mark_of
+from slackwater.adapters.celery.rules import arguments_of, rules_of
+from slackwater.adapters.celery.successors import Successors, send_all
+from slackwater.core.admission import Admit, Ask, Bury, Resolve, Wait
+from slackwater.core.delivery import Delivery, DeliveryRules, ask_of
+from slackwater.core.guard import Expire, may_start
+from slackwater.core.job import JobState
+from slackwater.core.lane import Lane
+from slackwater.engine.job_run import JobRuns
+from slackwater.errors import StoreUnavailable
+from slackwater.ports import Clock, Finish
+
+log = structlog.get_logger("slackwater.deliveries")
+Tracer = Callable[[str, Any, Any, Any], Any]
+
+
+@dataclass(kw_only=True)
+class Deliveries:
+    """Decides what becomes of each delivery in this process, and sees it through.
+
+    Attributes:
+        lanes: By name.
+        clock: The two clocks.
+        runs: Asks and tells the store.
+        ends: Ends jobs without their body.
+        letters: Keeps dead letters and waiting jobs.
+        successors: Holds back what bodies send under their own id.
+        boot: Returns this worker process's id.
+        lease_lives_for: Time-to-live of leases.
+    """
+
+    lanes: Mapping[str, Lane]
+    clock: Clock
+    runs: JobRuns
+    ends: Ends
+    letters: Letters
+    successors: Successors
+    boot: Callable[[], UUID]
+    lease_lives_for: timedelta
+
+    def trace(self, task: Any, tracer: Tracer, job: str, args: Any, kwargs: Any, *, request: Any) -> Any:
+        """Take one delivery; returns what Celery's tracer returns."""
+        context = Context(request)
+        delivery = Delivery(
+            job=job,
+            task=str(task.name),
+            tries=int(context.retries or 0),
+            mark=mark_of(context),
+            redelivered=bool((context.delivery_info or {}).get("redelivered")),
+        )
+        rules = rules_of(task, self.lanes)
+        call = _Call(task=task, tracer=tracer, delivery=delivery, rules=rules, args=args, kwargs=kwargs, request=request)
+        try:
+            return self._take(call)
+        except StoreUnavailable as error:
+            # What must be asked, or told, and cannot be: the delivery goes back and comes again.
+            log.warning("store is away, delivery goes back", job=job, task=delivery.task, error=str(error))
+            return ended_by(Reject(error, requeue=True), states.REJECTED)
+
+    def _take(self, call: _Call) -> Any:
+        ask = self._ask_of(call)
+        if (late := self._late(call, ask)) is not None:
+            return late
+        if call.delivery.redelivered and self.ends.has_ended(call.delivery.job):
+            return self._ended_before(call, ask)
+        begun = None if ask is None else self.runs.begin(ask)
+        if begun is None or ask is None:
+            return self._run(call, None, Body(policy=call.rules.retry))
+        return self._follow(call, ask, begun.admission, fence=begun.fence)
+
+    def _ask_of(self, call: _Call) -> Ask | None:
+        try:
+            return ask_of(
+                call.delivery,
+                call.rules,
+                call.arguments() if call.rules.parameters else {},
+                boot=self.boot(),
+                calendar=self.clock.calendar(),
+                lease_lives_for=self.lease_lives_for,
+            )
+        except (TypeError, ValueError) as error:
+            # Arguments that the task does not take: its body says so best.
+            log.warning("no name for key or lease", job=call.delivery.job, task=call.delivery.task, error=str(error))
+            return None
+
+    def _late(self, call: _Call, ask: Ask | None) -> Any:
+        delivery, mark = call.delivery, call.delivery.mark
+        keyed = ask is not None and ask.key is not None
+        verdict = may_start(mark, now=self.clock.calendar(), may_have_had_effect=keyed and delivery.redelivered)
+        if mark is None or not isinstance(verdict, Expire):
+            return None
+        told = self.ends.expire(
+            job=delivery.job, task=delivery.task, mark=mark, verdict=verdict, request=call.request
+        )
+        return ignored(JobState.EXPIRED if told else JobState.DUPLICATE, verdict.reason)
+
+    def _ended_before(self, call: _Call, ask: Ask | None) -> Any:
+        if ask is not None:
+            self._finish(ask, None, JobState.DONE, digest=None)
+        return ignored(JobState.DUPLICATE, "its result says that it has ended")
+
+    def _follow(self, call: _Call, ask: Ask, admission: Any, *, fence: int | None) -> Any:
+        match admission:
+            case Admit(attempt=attempt):
+                self._note_parent(call.delivery)
+                lease = None if ask.lease is None else ask.lease.name
+                key = None if ask.key is None else ask.key.name
+                body = Body(policy=call.rules.retry, key=key, lease=lease, fence=fence, attempt=attempt)
+                return self._run(call, ask, body)
+            case Resolve() if admission.to == call.delivery.job:
+                return ignored(JobState.DUPLICATE, admission.reason)
+            case Resolve(state=JobState.DONE):
+                return self._mirror(call, ask, admission)
+            case Resolve():
+                self.ends.resolve(call.delivery, admission, request=call.request)
+                self._finish(ask, None, JobState.DUPLICATE, digest=None)
+                return ignored(JobState.DUPLICATE, admission.reason)
+            case Wait():
+                self.letters.hold(call.delivery, admission, task=call.task, request=call.request)
+                return ignored(JobState.HELD, admission.reason)
+            case Bury():
+                self.letters.bury(call.delivery, admission, task=call.task, request=call.request)
+                self.ends.bury(call.delivery, admission, request=call.request)
+                self._finish(ask, None, JobState.DEAD, digest=None)
+                return ignored(JobState.DEAD, admission.reason)
+        raise AssertionError(f"no admission: {admission!r}")
+
+    def _mirror(self, call: _Call, ask: Ask, to: Resolve) -> Any:
+        """End as the other run did: with its result, and whatever is linked to this job goes on."""
+        self.ends.told_as_duplicate(call.delivery, to)
+        ended = self._trace(call, Body(result=self.ends.result_of(to.to)))
+        self._finish(ask, None, JobState.DUPLICATE, digest=None)
+        return ended
+
+    def _note_parent(self, delivery: Delivery) -> None:
+        if delivery.is_parent and delivery.mark is not None and delivery.mark.occurrence is not None:
+            self.runs.parent_starts(delivery.mark.occurrence, at=self.clock.run())
+
+    def _run(self, call: _Call, ask: Ask | None, body: Body) -> Any:
+        ended = self._trace(call, body)
+        state, error = outcome(ended)
+        if state is JobState.FAILED and error is not None and call.delivery.mark is not None:
+            self.letters.failed(call.delivery, error, body=body, task=call.task, request=call.request)
+        if ask is not None:
+            self._finish(ask, body.fence, state, digest=digest_of(ended) if state is JobState.DONE else None)
+        return ended
+
+    def _trace(self, call: _Call, body: Body) -> Any:
+        job, task = call.delivery.job, call.delivery.task
+        with self.successors.held() as held, running(body):
+            ended = call.tracer(job, call.args, call.kwargs, call.request)
+        unsent = send_all(held)
+        if unsent is None:
+            return ended
+        log.warning("successor not sent", job=job, task=task, error=str(unsent.error), again=unsent.again)
+        return ended_by(Reject(unsent.error, requeue=unsent.again), states.REJECTED)
+
+    def _finish(self, ask: Ask, fence: int | None, state: JobState, *, digest: str | None) -> None:
+        self.runs.finish(
+            Finish(
+                job=ask.job,
+                tries=ask.tries,
+                state=state,
+                ended_at=self.clock.calendar(),
+                key=None if ask.key is None else ask.key.name,
+                lease=None if ask.lease is None else ask.lease.name,
+                fence=fence,
+                digest=digest,
+            )
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Call:
+    """One delivery as Celery's tracer gets it."""
+
+    task: Any
+    tracer: Tracer
+    delivery: Delivery
+    rules: DeliveryRules
+    args: Any
+    kwargs: Any
+    request: Any
+
+    def arguments(self) -> Mapping[str, Any]:
+        return arguments_of(self.task, self.args, self.kwargs)
+
+
+def outcome(ended: Any) -> tuple[JobState, BaseException | None]:
+    """Return a job's state by what its tracer returned, and the error of one that failed."""
+    info = ended[1]
+    if info is None:
+        return JobState.DONE, None
+    if info.state == states.FAILURE:
+        return JobState.FAILED, info.retval if isinstance(info.retval, BaseException) else None
+    return JobState.QUEUED, None
+
+
+def digest_of(ended: Any) -> str | None:
+    """Return the SHA-256 of a result's JSON, in hex; None for a result that JSON does not know."""
+    try:
+        text = json.dumps(ended[0], sort_keys=True, separators=(",", ":"))
+    except (TypeError, ValueError):
+        return None
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def ignored(state: JobState, reason: str) -> Any:
+    """Return what Celery's tracer returns for a body that raised `Ignore`; the worker then acknowledges."""
+    return ended_by(NotStarted(state, reason), states.IGNORED)
+
+
+def ended_by(why: NotStarted | Reject, state: str) -> Any:
+    """Return what Celery's tracer returns for a body that raised `Ignore` or `Reject`."""
+    try:
+        raise why
+    except (NotStarted, Reject):
+        return trace_ok_t(ExceptionInfo(internal=True), TraceInfo(state, why), 0.0, None)

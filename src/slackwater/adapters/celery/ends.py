@@ -1,0 +1,102 @@
+"""How jobs end without their body: what is told to whoever waits for the result, and to chords, chains and groups.
+
+Each act tells the store first, so that a crash in between leaves a delivery that comes again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+from celery import Celery, states
+from celery.app.task import Context
+from celery.exceptions import TaskRevokedError
+
+from slackwater.adapters.celery.publishing import runs_here
+from slackwater.core.admission import Bury, Resolve
+from slackwater.core.delivery import Delivery
+from slackwater.core.guard import Expire
+from slackwater.core.job import JobState, Mark
+from slackwater.engine.job_run import JobRuns
+from slackwater.errors import PoisonedJob, StoreUnavailable
+from slackwater.ports import Clock, Ending
+
+log = structlog.get_logger("slackwater.ends")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ends:
+    """Ends jobs in the store and in the result backend."""
+
+    app: Celery
+    clock: Clock
+    runs: JobRuns
+
+    def expire(self, *, job: str, task: str, mark: Mark, verdict: Expire, request: Any) -> bool:
+        """End a job as expired. Its result says REVOKED with the reason, as Celery's own expiry does.
+
+        Returns:
+            False for a late copy of a job that runs or has ended: nothing is changed then.
+        """
+        context = Context(request)
+        if self._is_copy(job, context):
+            log.info("late copy left out", job=job, task=task)
+            return False
+        try:
+            self._record(job, task, mark.lane, JobState.EXPIRED, verdict.reason.value)
+        except StoreUnavailable as error:
+            log.warning("expired, kept in its result alone", job=job, error=str(error))
+        self.revoke(job, f"expired: {verdict.reason}", request=context)
+        log.info("expired", job=job, task=task, reason=verdict.reason.value, late_by_s=round(verdict.late_by_s, 1))
+        return True
+
+    def resolve(self, delivery: Delivery, to: Resolve, *, request: Any) -> None:
+        """End a job as a duplicate of another that is under way; its result says REVOKED, with the other's id."""
+        self.told_as_duplicate(delivery, to)
+        self.revoke(delivery.job, f"duplicate: of {to.to} ({to.reason})", request=Context(request))
+
+    def told_as_duplicate(self, delivery: Delivery, to: Resolve) -> None:
+        """Record a job as a duplicate of another."""
+        reason = f"{to.to}: {to.reason}"
+        self._record(delivery.job, delivery.task, _lane(delivery), JobState.DUPLICATE, reason)
+        log.info("duplicate", job=delivery.job, task=delivery.task, of=to.to, reason=to.reason)
+
+    def bury(self, delivery: Delivery, why: Bury, *, request: Any) -> None:
+        """End a job as dead; its result says FAILURE."""
+        self._record(delivery.job, delivery.task, _lane(delivery), JobState.DEAD, why.reason)
+        error = PoisonedJob(f"dead: {delivery.task} {delivery.job} {why.reason}")
+        self.app.backend.mark_as_failure(delivery.job, error, request=Context(request))
+        log.error("dead", job=delivery.job, task=delivery.task, attempts=why.attempts)
+
+    def revoke(self, job: str, why: str, *, request: Any) -> None:
+        """Say REVOKED with a reason; a chord or chain that the job belongs to learns of it."""
+        self.app.backend.mark_as_failure(job, TaskRevokedError(why), request=request, state=states.REVOKED)
+
+    def has_ended(self, job: str) -> bool:
+        """Tell whether the job's result says that it has ended."""
+        return str(self.app.backend.get_task_meta(job, cache=False)["status"]) in states.READY_STATES
+
+    def result_of(self, job: str) -> Any:
+        """Return what a job returned; None where its result is not kept any more."""
+        meta = self.app.backend.get_task_meta(job, cache=False)
+        return meta.get("result") if meta["status"] == states.SUCCESS else None
+
+    def say_held(self, job: str, *, request: Any) -> None:
+        """Say HELD."""
+        self.app.backend.store_result(job, None, "HELD", request=Context(request))
+
+    def _record(self, job: str, task: str, lane: str | None, state: JobState, reason: str) -> None:
+        self.runs.end(Ending(job=job, state=state, reason=reason, task=task, lane=lane, at=self.clock.run()))
+
+    def _is_copy(self, job: str, context: Context) -> bool:
+        # A second message under the same id is legal (a fan-out's parent ran twice), and what it finds done stays done.
+        status = self.app.backend.get_task_meta(job, cache=False)["status"]
+        if status == states.STARTED:
+            redelivered = bool((context.delivery_info or {}).get("redelivered"))
+            return not redelivered and not runs_here(job)
+        return status in states.READY_STATES
+
+
+def _lane(delivery: Delivery) -> str | None:
+    return delivery.mark.lane if delivery.mark is not None else None

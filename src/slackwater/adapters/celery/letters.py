@@ -1,0 +1,141 @@
+"""Jobs that are put away whole: waiting in the store, or dead."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import structlog
+from celery import Celery
+
+from slackwater.adapters.celery.bodies import Body
+from slackwater.adapters.celery.ends import Ends
+from slackwater.adapters.celery.envelopes import of_request
+from slackwater.core.admission import Bury, Wait
+from slackwater.core.dead_letter import DeadLetter
+from slackwater.core.delivery import Delivery
+from slackwater.core.job import JobState
+from slackwater.core.message import Held, Message
+from slackwater.engine.job_run import JobRuns
+from slackwater.errors import StoreUnavailable
+from slackwater.ports import Clock
+
+log = structlog.get_logger("slackwater.letters")
+POISON = "poison"
+LONGEST_TRACEBACK = 20_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Letters:
+    """Puts jobs away; the store has them before their delivery is acknowledged.
+
+    Attributes:
+        app: Whose jobs.
+        queue_of: Queue of a task's lane, by the task's name; None for a task without lane.
+        lane_of: Lane of a task, by its name.
+        clock: The two clocks.
+        runs: Tells the store.
+        ends: Tells the result backend.
+        later: How long a job waits that waits for nothing in particular.
+    """
+
+    app: Celery
+    queue_of: Callable[[str], str | None]
+    lane_of: Callable[[str], str | None]
+    clock: Clock
+    runs: JobRuns
+    ends: Ends
+    later: timedelta
+
+    def hold(self, delivery: Delivery, wait: Wait, *, task: Any, request: Any) -> None:
+        """Keep a delivery in the store until its time comes or a lease is free.
+
+        Raises:
+            StoreUnavailable: It could not be kept.
+        """
+        now = self.clock.run()
+        held = Held(
+            message=self._message(delivery, task=task, request=request),
+            lane=self.lane_of(delivery.task) or "",
+            tries=delivery.tries,
+            not_before=now if wait.on is not None else now + self.later,
+            waits_for=wait.on,
+            start_by=None if delivery.mark is None else delivery.mark.start_by,
+            reason=wait.reason,
+            held_at=now,
+        )
+        self.runs.hold(held)
+        self.ends.say_held(delivery.job, request=request)
+        log.info("held", job=delivery.job, task=delivery.task, reason=wait.reason)
+
+    def bury(self, delivery: Delivery, why: Bury, *, task: Any, request: Any) -> None:
+        """Keep a dead letter of a job whose attempts are spent.
+
+        Raises:
+            StoreUnavailable: It could not be kept.
+        """
+        letter = self._letter(
+            delivery, JobState.DEAD, cause=POISON, reason=why.reason, attempts=why.attempts, task=task, request=request
+        )
+        self.runs.bury(letter)
+
+    def failed(self, delivery: Delivery, error: BaseException, *, body: Body, task: Any, request: Any) -> None:
+        """Keep a dead letter of a job that has failed; its end is told already, so a store that is away loses it."""
+        letter = self._letter(
+            delivery,
+            JobState.FAILED,
+            cause=type(error).__name__,
+            reason=_one_line(error),
+            attempts=body.attempt,
+            task=task,
+            request=request,
+            trace=_traceback(error),
+        )
+        try:
+            self.runs.bury(letter)
+        except StoreUnavailable as away:
+            log.error("failed, and no dead letter kept", job=delivery.job, task=delivery.task, error=str(away))
+
+    def _letter(  # noqa: PLR0913  # the parts of one letter
+        self,
+        delivery: Delivery,
+        state: JobState,
+        *,
+        cause: str,
+        reason: str,
+        attempts: int,
+        task: Any,
+        request: Any,
+        trace: str = "",
+    ) -> DeadLetter:
+        mark = delivery.mark
+        return DeadLetter(
+            message=self._message(delivery, task=task, request=request),
+            job=delivery.job,
+            task=delivery.task,
+            lane=self.lane_of(delivery.task),
+            tenant=None if mark is None else mark.tenant,
+            state=state,
+            cause=cause,
+            reason=reason,
+            traceback=trace,
+            attempts=attempts,
+            tries=delivery.tries + 1,
+            published_at=None if mark is None else mark.published_at,
+            buried_at=self.clock.run(),
+            replay_of=None if mark is None else mark.replay_of,
+        )
+
+    def _message(self, delivery: Delivery, *, task: Any, request: Any) -> Message:
+        return of_request(self.app, task, request, queue=self.queue_of(delivery.task))
+
+
+def _one_line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]
+
+
+def _traceback(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))[-LONGEST_TRACEBACK:]
