@@ -11,11 +11,12 @@ from typing import Any
 from celery import Celery, signals
 
 from slackwater.adapters.celery.configuration import configure, conflicts, queues_of
+from slackwater.adapters.celery.delivering import Delivering
 from slackwater.adapters.celery.fan_out import AnyTask, FanOut, FanOuts
-from slackwater.adapters.celery.guarding import Guard, GuardedRegistry
+from slackwater.adapters.celery.guarding import GuardedRegistry
 from slackwater.adapters.celery.presence import Heartbeat, counts_of
-from slackwater.adapters.celery.publishing import Listener, Seam, install
-from slackwater.adapters.celery.successors import Successors
+from slackwater.adapters.celery.publishing import Listener, install
+from slackwater.adapters.celery.rules import rules_of
 from slackwater.adapters.clock import SystemClock
 from slackwater.adapters.embedded import follow_parent
 from slackwater.compose import open_store
@@ -72,12 +73,19 @@ class Slackwater:
         self._address = self.settings.store_url or (store if isinstance(store, str) else None)
         self._opening = Lock()
         configure(app, self.lanes, prefix=prefix)
-        successors = Successors()
-        guard = Guard(app=app, clock=self.clock, store=lambda: self.store, successors=successors)
-        self._seam = Seam(app=app, clock=self.clock, lane_of=self.lane_of, expire=guard.expire, successors=successors)
+        delivering = Delivering(
+            app=app,
+            lanes=self.lanes,
+            queues=self.queues,
+            lane_of=self.lane_of,
+            store=lambda: self.store,
+            clock=self.clock,
+            settings=self.settings,
+        )
+        self._seam, self._announcer = delivering.seam, delivering.announcer
         install(app, self._seam)
         registry: Any = app  # the stubs leave the registry out
-        registry._tasks = GuardedRegistry(registry._tasks, guard)
+        registry._tasks = GuardedRegistry(registry._tasks, delivering.deliveries)
         setattr(app, _ATTRIBUTE, self)
         _connect(self)
 
@@ -148,7 +156,8 @@ class Slackwater:
         """
         self.app.finalize(auto=True)
         self.app.loader.import_default_modules()
-        if found := [*conflicts(self.app), *self._unknown_lanes(), *self._unknown_tasks()]:
+        found = [*conflicts(self.app), *self._unknown_lanes(), *self._unknown_tasks(), *self._wrong_rules()]
+        if found:
             raise ConfigurationError(*found)
 
     def notes(self) -> list[str]:
@@ -174,6 +183,15 @@ class Slackwater:
                 continue
             try:
                 find(self.lanes, str(lane), asked_by=f"task {name}")
+            except ConfigurationError as error:
+                found += error.findings
+        return found
+
+    def _wrong_rules(self) -> list[str]:
+        found: list[str] = []
+        for _, task in sorted(self.app.tasks.items()):
+            try:
+                rules_of(task, self.lanes)
             except ConfigurationError as error:
                 found += error.findings
         return found

@@ -12,6 +12,7 @@ from slackwater.core.tempo import Tempo
 from slackwater.errors import ConfigurationError
 
 PREFIX = "SLACKWATER_"
+_COUNTS = ("publish_batch", "full_letters_per_cause")
 _NOT_OURS = ("SLACKWATER_TEST_",)
 
 
@@ -28,6 +29,12 @@ class Settings:
         settle_every: How often the balancer looks at open occurrences.
         readings_kept_for: Older readings are deleted.
         publish_batch: Jobs of a fan-out that are published at once.
+        lease_lives_for: A lease's time-to-live without renewal; at least twice `presence_every`.
+        store_patience: How long a job waits in its slot for a store that is away, before its delivery goes back.
+        later: How long a job waits in the store that found its key taken and is to come again later.
+        pending_for: How long a job that was announced and has not begun keeps its like from being published.
+        feed_every: How often a worker looks for jobs in the store whose time has come.
+        full_letters_per_cause: Open dead letters of one lane and cause that keep their message.
 
     Raises:
         ConfigurationError: A value that cannot be.
@@ -41,9 +48,15 @@ class Settings:
     settle_every: timedelta = timedelta(seconds=2)
     readings_kept_for: timedelta = timedelta(days=7)
     publish_batch: int = 200
+    lease_lives_for: timedelta = timedelta(seconds=15)
+    store_patience: timedelta = timedelta(seconds=20)
+    later: timedelta = timedelta(seconds=30)
+    pending_for: timedelta = timedelta(hours=1)
+    feed_every: timedelta = timedelta(seconds=1)
+    full_letters_per_cause: int = 1_000
 
     def __post_init__(self) -> None:
-        for name in ("presence_every", "probe_every", "settle_every", "readings_kept_for"):
+        for name in ("presence_every", "probe_every", "settle_every", "readings_kept_for", "feed_every"):
             if getattr(self, name) < timedelta(milliseconds=100):
                 raise ConfigurationError(f"setting {name}: must be at least 0.1 s, not {getattr(self, name)}")
         if self.presence_lives_for < 2 * self.presence_every:
@@ -51,8 +64,14 @@ class Settings:
                 f"setting presence_lives_for ({self.presence_lives_for}): must be at least twice presence_every "
                 f"({self.presence_every}), or a busy worker is taken for dead"
             )
-        if self.publish_batch < 1:
-            raise ConfigurationError(f"setting publish_batch: must be at least 1, not {self.publish_batch}")
+        if self.lease_lives_for < 2 * self.presence_every:
+            raise ConfigurationError(
+                f"setting lease_lives_for ({self.lease_lives_for}): must be at least twice presence_every "
+                f"({self.presence_every}), which is how often leases are renewed"
+            )
+        for name in _COUNTS:
+            if getattr(self, name) < 1:
+                raise ConfigurationError(f"setting {name}: must be at least 1, not {getattr(self, name)}")
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Self:
@@ -83,7 +102,7 @@ def _read(variable: str, name: str, text: str) -> Tempo | timedelta | int | str:
     try:
         if name == "tempo":
             return Tempo.parse(text)
-        if name == "publish_batch":
+        if name in _COUNTS:
             return int(text)
         return timedelta(seconds=float(text))
     except (ValueError, OverflowError) as error:

@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 
 from slackwater.core.job import JobState
-from slackwater.errors import BrokerUnavailable, ConfigurationError
+from slackwater.errors import BrokerUnavailable, ConfigurationError, PoisonedJob
 
 _PAGE = 1_000
 
@@ -31,6 +31,10 @@ _STATES: Mapping[str, JobState] = {
     states.RECEIVED: JobState.QUEUED,
     "HELD": JobState.HELD,
 }
+
+
+_REVOKED: Mapping[str, JobState] = {"expired": JobState.EXPIRED, "duplicate": JobState.DUPLICATE}
+"""What ends with our word as REVOKED, by that word."""
 
 
 class CeleryResults:
@@ -92,8 +96,17 @@ def state_of(meta: Mapping[str, Any]) -> JobState:
     """Return a job's state by its record in the backend: a mapping with `status` and `result`."""
     status = meta["status"]
     if status == states.REVOKED:
-        return JobState.EXPIRED if _revocation(meta.get("result")).startswith("expired") else JobState.REVOKED
+        return _REVOKED.get(_revocation(meta.get("result")).partition(":")[0], JobState.REVOKED)
+    if status == states.FAILURE and _kind(meta.get("result")) == PoisonedJob.__name__:
+        return JobState.DEAD
     return _STATES.get(status, JobState.RUNNING)
+
+
+def _kind(result: object) -> str:
+    """Return the kind of an error, from the exception or what it was serialised to."""
+    if isinstance(result, Mapping):
+        return str(result.get("exc_type"))
+    return type(result).__name__
 
 
 def _revocation(result: object) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from billiard.exceptions import Terminated, WorkerLostError
 from celery.exceptions import Ignore, Reject, Retry
 from celery.utils.imports import symbol_by_name
 from celery.worker import state
@@ -30,12 +31,26 @@ class NotStarted(Ignore):
 
 @dataclass
 class Tally:
-    """Counts by task name. Pools call back from threads of their own, so it has a lock."""
+    """Counts by task name, and the jobs whose bodies died. Pools call back from threads of their own: it has a lock."""
 
     accepted: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
     not_started: dict[str, Counter[tuple[str, str]]] = field(default_factory=lambda: defaultdict(Counter))
+    lost: list[str] = field(default_factory=list)
+    news: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def lose(self, job: str) -> None:
+        """Note a job whose body died with its process; whoever waits for news is woken."""
+        with self._lock:
+            self.lost.append(job)
+        self.news.set()
+
+    def take_lost(self) -> list[str]:
+        """Return the jobs that were lost since the last call."""
+        with self._lock:
+            lost, self.lost = self.lost, []
+        return lost
 
     def accept(self, task: str) -> None:
         """Count a job that a pool has taken."""
@@ -62,6 +77,11 @@ class Tally:
         return LaneCounts(
             slots=slots, busy=busy, started=started, finished=max(0, started - busy), failed=failed, expired=expired
         )
+
+
+def running_jobs() -> list[str]:
+    """Return the ids of the jobs whose bodies this worker process runs now."""
+    return [str(request.id) for request in _active()]
 
 
 def busy_by_task() -> Mapping[str, int]:
@@ -104,8 +124,10 @@ def count_requests_of(request: str | type) -> type:
         return accept(self, *args, **kwargs)
 
     def on_failure(self: Any, exc_info: Any, *args: Any, **kwargs: Any) -> Any:
-        error = exc_info.exception
-        tally_of(self.app).fail(str(self.name), _inner(error))
+        error = _inner(exc_info.exception)
+        tally_of(self.app).fail(str(self.name), error)
+        if isinstance(error, (WorkerLostError, Terminated, SystemExit)):
+            tally_of(self.app).lose(str(self.id))
         return fail(self, exc_info, *args, **kwargs)
 
     return type("CountedRequest", (stock,), {"on_accepted": on_accepted, "on_failure": on_failure})

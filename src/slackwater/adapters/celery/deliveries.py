@@ -75,7 +75,9 @@ class Deliveries:
             redelivered=bool((context.delivery_info or {}).get("redelivered")),
         )
         rules = rules_of(task, self.lanes)
-        call = _Call(task=task, tracer=tracer, delivery=delivery, rules=rules, args=args, kwargs=kwargs, request=request)
+        call = _Call(
+            task=task, tracer=tracer, delivery=delivery, rules=rules, args=args, kwargs=kwargs, request=request
+        )
         try:
             return self._take(call)
         except StoreUnavailable as error:
@@ -87,8 +89,8 @@ class Deliveries:
         ask = self._ask_of(call)
         if (late := self._late(call, ask)) is not None:
             return late
-        if call.delivery.redelivered and self.ends.has_ended(call.delivery.job):
-            return self._ended_before(call, ask)
+        if call.delivery.redelivered and (ended := self.ends.end_of(call.delivery.job)) is not None:
+            return self._ended_before(call, ask, *ended)
         begun = None if ask is None else self.runs.begin(ask)
         if begun is None or ask is None:
             return self._run(call, None, Body(policy=call.rules.retry))
@@ -115,14 +117,15 @@ class Deliveries:
         verdict = may_start(mark, now=self.clock.calendar(), may_have_had_effect=keyed and delivery.redelivered)
         if mark is None or not isinstance(verdict, Expire):
             return None
-        told = self.ends.expire(
-            job=delivery.job, task=delivery.task, mark=mark, verdict=verdict, request=call.request
-        )
+        told = self.ends.expire(job=delivery.job, task=delivery.task, mark=mark, verdict=verdict, request=call.request)
         return ignored(JobState.EXPIRED if told else JobState.DUPLICATE, verdict.reason)
 
-    def _ended_before(self, call: _Call, ask: Ask | None) -> Any:
+    def _ended_before(self, call: _Call, ask: Ask | None, state: JobState, error: BaseException | None) -> Any:
+        """Tell the store what an earlier delivery could not: it died after it had told the result backend."""
+        if state is JobState.FAILED and error is not None and call.delivery.mark is not None:
+            self.letters.failed(call.delivery, error, body=Body(), task=call.task, request=call.request)
         if ask is not None:
-            self._finish(ask, None, JobState.DONE, digest=None)
+            self._finish(ask, None, state, digest=None)
         return ignored(JobState.DUPLICATE, "its result says that it has ended")
 
     def _follow(self, call: _Call, ask: Ask, admission: Any, *, fence: int | None) -> Any:

@@ -13,6 +13,7 @@ from celery import Celery, states
 from celery.app.task import Context
 from celery.exceptions import TaskRevokedError
 
+from slackwater.adapters.brokers.results import state_of
 from slackwater.adapters.celery.publishing import runs_here
 from slackwater.core.admission import Bury, Resolve
 from slackwater.core.delivery import Delivery
@@ -73,9 +74,17 @@ class Ends:
         """Say REVOKED with a reason; a chord or chain that the job belongs to learns of it."""
         self.app.backend.mark_as_failure(job, TaskRevokedError(why), request=request, state=states.REVOKED)
 
-    def has_ended(self, job: str) -> bool:
-        """Tell whether the job's result says that it has ended."""
-        return str(self.app.backend.get_task_meta(job, cache=False)["status"]) in states.READY_STATES
+    def end_of(self, job: str) -> tuple[JobState, BaseException | None] | None:
+        """Return how a job has ended by its result, and its error; None while it has not."""
+        meta = self.app.backend.get_task_meta(job, cache=False)
+        if meta["status"] not in states.READY_STATES:
+            return None
+        result = meta.get("result")
+        return state_of(meta), result if isinstance(result, BaseException) else None
+
+    def has_succeeded(self, job: str) -> bool:
+        """Tell whether the job's result says SUCCESS."""
+        return str(self.app.backend.get_task_meta(job, cache=False)["status"]) == states.SUCCESS
 
     def result_of(self, job: str) -> Any:
         """Return what a job returned; None where its result is not kept any more."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,11 +13,12 @@ from celery import Celery
 
 from slackwater.adapters.celery.bodies import Body
 from slackwater.adapters.celery.ends import Ends
-from slackwater.adapters.celery.envelopes import of_request
+from slackwater.adapters.celery.envelopes import of_published, of_request
+from slackwater.adapters.celery.publishing import Sending
 from slackwater.core.admission import Bury, Wait
 from slackwater.core.dead_letter import DeadLetter
 from slackwater.core.delivery import Delivery
-from slackwater.core.job import JobState
+from slackwater.core.job import HEADER, JobState, Mark
 from slackwater.core.message import Held, Message
 from slackwater.engine.job_run import JobRuns
 from slackwater.errors import StoreUnavailable
@@ -58,7 +59,7 @@ class Letters:
         """
         now = self.clock.run()
         held = Held(
-            message=self._message(delivery, task=task, request=request),
+            message=self._marked(self._message(delivery, task=task, request=request), delivery.mark),
             lane=self.lane_of(delivery.task) or "",
             tries=delivery.tries,
             not_before=now if wait.on is not None else now + self.later,
@@ -70,6 +71,25 @@ class Letters:
         self.runs.hold(held)
         self.ends.say_held(delivery.job, request=request)
         log.info("held", job=delivery.job, task=delivery.task, reason=wait.reason)
+
+    def keep(self, sending: Sending, after: timedelta) -> None:
+        """Keep what a body sent under its own id, until so much later.
+
+        Raises:
+            StoreUnavailable: It could not be kept.
+        """
+        now, mark, queue = self.clock.run(), sending.mark, self.queue_of(sending.name) or ""
+        message = of_published(sending.capture(), job=sending.job, task=sending.name, queue=queue)
+        held = Held(
+            message=self._marked(message, mark),
+            lane=mark.lane or "",
+            tries=int(message.headers["retries"]),
+            not_before=now + after,
+            start_by=mark.start_by,
+            reason="retry",
+            held_at=now,
+        )
+        self.runs.hold(held)
 
     def bury(self, delivery: Delivery, why: Bury, *, task: Any, request: Any) -> None:
         """Keep a dead letter of a job whose attempts are spent.
@@ -96,8 +116,8 @@ class Letters:
         )
         try:
             self.runs.bury(letter)
-        except StoreUnavailable as away:
-            log.error("failed, and no dead letter kept", job=delivery.job, task=delivery.task, error=str(away))
+        except StoreUnavailable:
+            log.exception("failed, and no dead letter kept", job=delivery.job, task=delivery.task)
 
     def _letter(  # noqa: PLR0913  # the parts of one letter
         self,
@@ -129,8 +149,14 @@ class Letters:
             replay_of=None if mark is None else mark.replay_of,
         )
 
+    def _marked(self, message: Message, mark: Mark | None) -> Message:
+        """Return the message as it is released: a copy of it may come without the broker's flag."""
+        known = mark or Mark(published_at=self.clock.run(), lane=self.lane_of(message.task))
+        header = replace(known, released=True).to_header()
+        return replace(message, headers={**message.headers, HEADER: header})
+
     def _message(self, delivery: Delivery, *, task: Any, request: Any) -> Message:
-        return of_request(self.app, task, request, queue=self.queue_of(delivery.task))
+        return of_request(self.app, task, request, queue=self.queue_of(delivery.task) or "")
 
 
 def _one_line(error: BaseException) -> str:

@@ -11,10 +11,11 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 from uuid import UUID
 
+import structlog
 from celery import Celery, current_task
 from celery.app.amqp import AMQP
 from celery.exceptions import Ignore
@@ -22,7 +23,12 @@ from celery.exceptions import Ignore
 from slackwater.adapters.celery.successors import Successors
 from slackwater.core.guard import Expire, may_start
 from slackwater.core.job import HEADER, Mark
+from slackwater.errors import StoreUnavailable
 from slackwater.ports import Clock
+
+log = structlog.get_logger("slackwater.publishing")
+WORTH_KEEPING = timedelta(seconds=0.5)
+"""A retry that is due later than that waits in the store; a sooner one is published at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +58,16 @@ class Published:
 Listener = Callable[[Sequence[Published]], None]
 
 
+class Keep(Protocol):
+    """Keeps a job in the store until so much later.
+
+    Raises:
+        StoreUnavailable: It could not be kept.
+    """
+
+    def __call__(self, sending: Sending, after: timedelta) -> None: ...  # noqa: D102
+
+
 class ExpireJob(Protocol):
     """Ends a job that was never published; False where it runs or has ended under the same id."""
 
@@ -74,6 +90,8 @@ class Seam:
     lane_of: Callable[[str], str | None]
     expire: ExpireJob
     successors: Successors
+    keep: Keep
+    is_taken: Callable[[Sending], bool]
     listeners: list[Listener] = field(default_factory=list)
     _thread: threading.local = field(default_factory=threading.local, init=False)
 
@@ -82,11 +100,26 @@ class Seam:
         own = Mark.from_header(headers.get(HEADER))
         now, lane = self.clock.run(), self.lane_of(name)
         if own is not None:
-            return replace(own, published_at=now, lane=lane)
+            return replace(own, published_at=now, lane=lane, released=False)
         parent = mark_of(current_task.request) if current_task else None
         if parent is None:
             return Mark(published_at=now, lane=lane)
         return parent.for_child(published_at=now, lane=lane)
+
+    def succeed(self, sending: Sending, after: timedelta) -> None:
+        """Send what a body sent under its own id: at once, or kept in the store until its time comes."""
+        if after >= WORTH_KEEPING and sending.mark.lane is not None:
+            try:
+                self.keep(sending, after)
+            except StoreUnavailable as error:
+                log.warning("retry not kept, published with an ETA", job=sending.job, error=str(error))
+            else:
+                return
+        sending.mark = replace(sending.mark, published_at=self.clock.run())
+        if after:
+            sending.message.headers["eta"] = (datetime.now(UTC) + after).isoformat()
+        with self.app.producer_or_acquire() as producer, producer.connection._reraise_as_library_errors():
+            sending.hand_over(producer)
 
     def confirmed(self, published: Published) -> None:
         """Tell the listeners, or keep it until this thread's batch is confirmed."""
@@ -133,6 +166,61 @@ def runs_here(job: str) -> bool:
     return bool(current_task) and current_task.request.id == job
 
 
+@dataclass(kw_only=True)
+class Sending:
+    """One message on its way to the broker, as Celery's sender was given it.
+
+    Attributes:
+        seam: What it passes.
+        stock: Celery's own sender.
+        name: Its task's name.
+        message: Celery's task message: headers, properties, body (args, kwargs, embed), event.
+        options: The sender's options.
+        mark: What it carries.
+    """
+
+    seam: Seam
+    stock: Callable[..., Any]
+    name: str
+    message: Any
+    options: dict[str, Any]
+    mark: Mark = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.message.headers.update(self.options.pop("headers", None) or {})
+        self.mark = self.seam.mark(self.message.headers, self.name)
+
+    @property
+    def job(self) -> str:
+        """Return the job's id."""
+        return str(self.message.headers["id"])
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """Return it as the request that a worker would make of it."""
+        return _as_request(self.message.headers, self.message.body)
+
+    @property
+    def leads_on(self) -> bool:
+        """Tell whether something follows its end: callbacks, the rest of a chain, a group or a chord."""
+        *_, embed = self.message.body
+        return any(embed.values()) or self.message.headers.get("group") is not None
+
+    def hand_over(self, producer: Any) -> None:
+        """Publish it, and tell who wants to know."""
+        self.message.headers[HEADER] = self.mark.to_header()
+        self.stock(producer, self.name, self.message, **self.options)
+        parent = self.message.headers.get("parent_id")
+        self.seam.confirmed(Published(job=self.job, task=self.name, lane=self.mark.lane, parent=parent, mark=self.mark))
+
+    def capture(self) -> Any:
+        """Return what Celery's sender would publish: a mapping with body and the arguments of kombu's `publish`."""
+        tap = _Tap(self.seam.app)
+        self.message.headers[HEADER] = self.mark.to_header()
+        self.stock(tap, self.name, self.message, **self.options)
+        return tap.published
+
+
 def install(app: Celery, seam: Seam) -> None:
     """Put the seam into an application's sender."""
 
@@ -154,27 +242,33 @@ def install(app: Celery, seam: Seam) -> None:
 def _send(
     seam: Seam, stock: Callable[..., Any], producer: Any, *, name: str, message: Any, options: dict[str, Any]
 ) -> None:
-    headers = {**message.headers, **(options.get("headers") or {})}
-    mark, job = seam.mark(headers, name), str(headers["id"])
+    sending = Sending(seam=seam, stock=stock, name=name, message=message, options=options)
+    mark, own = sending.mark, runs_here(sending.job)
     verdict = may_start(mark, now=seam.clock.calendar())
     if isinstance(verdict, Expire):
-        seam.expire(job=job, task=name, mark=mark, verdict=verdict, request=_as_request(headers, message.body))
-        if runs_here(job):
-            raise NotSent(f"{name} {job}: its retry came after its start_by")
+        seam.expire(job=sending.job, task=name, mark=mark, verdict=verdict, request=sending.request)
+        if own:
+            raise NotSent(f"{name} {sending.job}: its retry came after its start_by")
         return
+    if own:
+        after = seam.successors.after
+        if seam.successors.hold(lambda: seam.succeed(sending, after)):
+            return
+    elif seam.is_taken(sending):
+        return
+    sending.hand_over(producer)
 
-    def hand_over(producer: Any, mark: Mark) -> None:
-        message.headers[HEADER] = mark.to_header()
-        options["headers"] = {**(options.get("headers") or {}), HEADER: mark.to_header()}
-        stock(producer, name, message, **options)
-        seam.confirmed(Published(job=job, task=name, lane=mark.lane, parent=headers.get("parent_id"), mark=mark))
 
-    def hand_over_later() -> None:
-        with seam.app.producer_or_acquire() as own, own.connection._reraise_as_library_errors():
-            hand_over(own, replace(mark, published_at=seam.clock.run()))
+class _Tap:
+    """Stands in for kombu's producer, and keeps what it is given to publish."""
 
-    if not (runs_here(job) and seam.successors.hold(hand_over_later)):
-        hand_over(producer, mark)
+    def __init__(self, app: Celery) -> None:
+        self.published: dict[str, Any] = {}
+        self._app = app
+
+    def publish(self, body: Any, **options: Any) -> None:
+        """Keep it."""
+        self.published = {"body": body, **options}
 
 
 def _as_request(headers: dict[str, Any], body: tuple[Any, Any, dict[str, Any]]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 
 from kombu.exceptions import EncodeError
 
@@ -32,6 +33,21 @@ class Successors:
             yield held
         finally:
             self._thread.held = None
+
+    @contextmanager
+    def delayed(self, after: timedelta) -> Iterator[None]:
+        """Say how much later than now the successors that are sent within the block shall run."""
+        self._thread.after = after
+        try:
+            yield
+        finally:
+            self._thread.after = timedelta(0)
+
+    @property
+    def after(self) -> timedelta:
+        """Return how much later than now a successor shall run."""
+        after: timedelta = getattr(self._thread, "after", timedelta(0))
+        return after
 
     def hold(self, send: Send) -> bool:
         """Keep a successor for later; False where nobody will send it later."""

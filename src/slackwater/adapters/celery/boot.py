@@ -1,0 +1,14 @@
+"""The id of a worker process: drawn once, before its pool is forked, so that its children share it."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID, uuid4
+
+_BOOT = "slackwater_boot"
+
+
+def boot_of(app: Any) -> UUID:
+    """Return this process's id for an application."""
+    boot: UUID = app.__dict__.setdefault(_BOOT, uuid4())
+    return boot

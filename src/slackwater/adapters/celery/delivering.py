@@ -1,0 +1,97 @@
+"""The parts of one application's delivery, put together."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from celery import Celery
+
+from slackwater.adapters.celery.announcing import Announcer
+from slackwater.adapters.celery.boot import boot_of
+from slackwater.adapters.celery.deliveries import Deliveries
+from slackwater.adapters.celery.ends import Ends
+from slackwater.adapters.celery.letters import Letters
+from slackwater.adapters.celery.publishing import Seam
+from slackwater.adapters.celery.successors import Successors
+from slackwater.core.lane import Lane
+from slackwater.engine.job_run import JobRuns
+from slackwater.ports import Clock, Store
+from slackwater.settings import Settings
+
+
+@dataclass(kw_only=True)
+class Delivering:
+    """Publish seam, announcer and deliveries of one application.
+
+    Attributes:
+        app: The application.
+        lanes: Its lanes, by name.
+        queues: Queue by lane.
+        lane_of: Lane of a task, by its name.
+        store: Gives the store, opened in the process that asks.
+        clock: The two clocks.
+        settings: How the processes behave.
+    """
+
+    app: Celery
+    lanes: Mapping[str, Lane]
+    queues: Mapping[str, str]
+    lane_of: Callable[[str], str | None]
+    store: Callable[[], Store]
+    clock: Clock
+    settings: Settings
+    seam: Seam = field(init=False)
+    announcer: Announcer = field(init=False)
+    deliveries: Deliveries = field(init=False)
+
+    def __post_init__(self) -> None:
+        settings, successors = self.settings, Successors()
+        runs = JobRuns(
+            store=self.store,
+            patience=settings.store_patience,
+            pause=time.sleep,
+            full_per_cause=settings.full_letters_per_cause,
+        )
+        ends = Ends(app=self.app, clock=self.clock, runs=runs)
+        letters = Letters(
+            app=self.app,
+            queue_of=self._queue_of,
+            lane_of=self.lane_of,
+            clock=self.clock,
+            runs=runs,
+            ends=ends,
+            later=settings.later,
+        )
+        self.announcer = Announcer(
+            app=self.app,
+            lanes=self.lanes,
+            store=self.store,
+            clock=self.clock,
+            ends=ends,
+            pending_for=settings.pending_for,
+        )
+        self.seam = Seam(
+            app=self.app,
+            clock=self.clock,
+            lane_of=self.lane_of,
+            expire=ends.expire,
+            successors=successors,
+            keep=letters.keep,
+            is_taken=self.announcer.is_taken,
+        )
+        self.deliveries = Deliveries(
+            lanes=self.lanes,
+            clock=self.clock,
+            runs=runs,
+            ends=ends,
+            letters=letters,
+            successors=successors,
+            boot=lambda: boot_of(self.app),
+            lease_lives_for=settings.lease_lives_for,
+        )
+
+    def _queue_of(self, task: str) -> str | None:
+        lane = self.lane_of(task)
+        return None if lane is None else self.queues[lane]
