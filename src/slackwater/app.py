@@ -8,17 +8,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from threading import Lock
 from typing import Any
 
-from celery import Celery, signals
+from celery import Celery
 
 from slackwater.adapters.celery.configuration import configure, conflicts, queues_of
 from slackwater.adapters.celery.delivering import Delivering
 from slackwater.adapters.celery.fan_out import AnyTask, FanOut, FanOuts
 from slackwater.adapters.celery.guarding import GuardedRegistry
-from slackwater.adapters.celery.presence import Heartbeat, counts_of
 from slackwater.adapters.celery.publishing import Listener, install
 from slackwater.adapters.celery.rules import rules_of
+from slackwater.adapters.celery.worker_life import WorkerLife
 from slackwater.adapters.clock import SystemClock
-from slackwater.adapters.embedded import follow_parent
 from slackwater.compose import open_store
 from slackwater.core.lane import Lane, by_name, find
 from slackwater.core.schedule import Schedule
@@ -87,7 +86,16 @@ class Slackwater:
         registry: Any = app  # the stubs leave the registry out
         registry._tasks = GuardedRegistry(registry._tasks, delivering.deliveries)
         setattr(app, _ATTRIBUTE, self)
-        _connect(self)
+        self._worker_life = WorkerLife(
+            app=app,
+            queues=self.queues,
+            lane_of=self.lane_of,
+            store=lambda: self.store,
+            opened=lambda: self._store,
+            clock=self.clock,
+            settings=self.settings,
+        )
+        self._worker_life.follow_signals()
 
     @classmethod
     def of(cls, app: Celery) -> Slackwater:
@@ -139,7 +147,12 @@ class Slackwater:
                 f"task {task.name}: a fan-out's jobs are followed by their results; remove ignore_result=True"
             )
         fan_outs = FanOuts(
-            app=self.app, seam=self._seam, store=lambda: self.store, clock=self.clock, batch=self.settings.publish_batch
+            app=self.app,
+            seam=self._seam,
+            store=lambda: self.store,
+            clock=self.clock,
+            announcer=self._announcer,
+            batch=self.settings.publish_batch,
         )
         return fan_outs.publish(task, items)
 
@@ -206,36 +219,3 @@ class Slackwater:
             hint = f"did you mean {near[0]!r}?" if near else "import its module, or name it with Entry(task=...)"
             found.append(f"entry {name!r}: no task is registered as {task!r}; {hint}")
         return found
-
-
-def _connect(sw: Slackwater) -> None:
-    """Follow the signals of this application's workers. Receivers are kept by the application, not by the module."""
-    beats: list[Heartbeat] = []
-
-    def ready(sender: Any = None, **_: Any) -> None:
-        if sender.app is not sw.app:
-            return
-        slots = int(sender.pool.num_processes)
-        beat = Heartbeat(
-            worker=str(sender.hostname),
-            store=lambda: sw.store,
-            counts=lambda: counts_of(sw.app, lanes=sw.queues, lane_of=sw.lane_of, slots=slots),
-            clock=sw.clock,
-            settings=sw.settings,
-        )
-        beat.start()
-        beats.append(beat)
-
-    def shut_down(**_: Any) -> None:
-        while beats:
-            beats.pop().stop()
-
-    def forked(**_: Any) -> None:
-        follow_parent()
-        if sw._store is not None:
-            sw._store.release_connections()
-
-    sw._receivers = (ready, shut_down, forked)  # type: ignore[attr-defined]
-    signals.worker_ready.connect(ready)
-    signals.worker_shutdown.connect(shut_down)
-    signals.worker_process_init.connect(forked)

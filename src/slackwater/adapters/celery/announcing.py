@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -43,6 +45,7 @@ class Announcer:
     clock: Clock
     ends: Ends
     pending_for: timedelta
+    _thread: threading.local = field(default_factory=threading.local, init=False)
 
     def is_taken(self, sending: Sending) -> bool:
         """Tell whether a message need not be published, and end its job as a duplicate then.
@@ -51,7 +54,7 @@ class Announcer:
         on. So is every message while the store is away.
         """
         task = self.app.tasks.get(sending.name)
-        if task is None or sending.leads_on:
+        if task is None or sending.leads_on or getattr(self._thread, "claimed", False):
             return False
         args, kwargs, _ = sending.message.body
         rule = self.key_of(task, args, kwargs, mark=sending.mark)
@@ -60,8 +63,17 @@ class Announcer:
         other = self.announce([Announcement(job=sending.job, task=sending.name, key=rule)])[0]
         if other == sending.job:
             return False
-        self._end(sending, rule, other)
+        self.end(sending.job, rule, other, task=sending.name, mark=sending.mark, request=sending.request)
         return True
+
+    @contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Say that the keys of what this thread publishes within the block are claimed already."""
+        self._thread.claimed = True
+        try:
+            yield
+        finally:
+            self._thread.claimed = False
 
     def key_of(self, task: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, mark: Mark | None) -> KeyRule | None:
         """Return the key of one call; None for a task without key, or a call that gives it no name."""
@@ -84,14 +96,16 @@ class Announcer:
             log.warning("keys not claimed at dispatch", jobs=len(announcements), error=str(error))
             return [one.job for one in announcements]
 
-    def _end(self, sending: Sending, rule: KeyRule, other: str) -> None:
-        delivery = Delivery(job=sending.job, task=sending.name, tries=0, mark=sending.mark, redelivered=False)
+    def end(  # who, what and of whom
+        self, job: str, rule: KeyRule, other: str, *, task: str, mark: Mark | None, request: Any
+    ) -> None:
+        """End a job that is not published as a duplicate of another: with its result, where there is one."""
+        delivery = Delivery(job=job, task=task, tries=0, mark=mark, redelivered=False)
         done = self.ends.has_succeeded(other)
         state = JobState.DONE if done else JobState.QUEUED
         to = Resolve(to=other, state=state, reason=f"key {rule.name}: {'done already' if done else 'pending'}")
-        if done:
-            self.ends.told_as_duplicate(delivery, to)
-            context = Context(sending.request)
-            self.app.backend.mark_as_done(sending.job, self.ends.result_of(other), request=context)
-        else:
-            self.ends.resolve(delivery, to, request=sending.request)
+        if not done:
+            self.ends.resolve(delivery, to, request=request)
+            return
+        self.ends.told_as_duplicate(delivery, to)
+        self.app.backend.mark_as_done(job, self.ends.result_of(other), request=Context(request))

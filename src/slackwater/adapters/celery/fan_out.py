@@ -13,11 +13,12 @@ import structlog
 from celery import Celery, Task, current_task
 from kombu.exceptions import OperationalError
 
+from slackwater.adapters.celery.announcing import Announcer
 from slackwater.adapters.celery.publishing import Seam, job_uuid, mark_of
 from slackwater.core.guard import Start, may_start
-from slackwater.core.job import Mark, child_id
+from slackwater.core.job import JobState, Mark, child_id
 from slackwater.errors import BrokerUnavailable
-from slackwater.ports import Clock, Store
+from slackwater.ports import Announcement, Clock, Store
 
 log = structlog.get_logger("slackwater.fan_out")
 PUBLISH_TRIES = 3
@@ -31,10 +32,12 @@ class FanOut:
     Attributes:
         published: Ids whose publishing the broker confirmed.
         expired: Ids that were past their `start_by` before they were published.
+        duplicates: Ids whose key another job has: pending, under way, or freshly done. They are not published.
     """
 
     published: tuple[str, ...]
     expired: tuple[str, ...]
+    duplicates: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ class FanOuts:
     seam: Seam
     store: Callable[[], Store]
     clock: Clock
+    announcer: Announcer
     batch: int
 
     def publish(self, task: AnyTask, items: Iterable[Sequence[Any] | Mapping[str, Any]]) -> FanOut:
@@ -66,16 +70,35 @@ class FanOuts:
         parent, mark = _parent()
         published: list[str] = []
         expired: list[str] = []
+        duplicates: list[str] = []
         for batch in _batches(_named(task, items, parent=parent), self.batch):
             jobs = [item.job for item in batch]
             self._record(jobs, mark)
             if isinstance(may_start(mark, now=self.clock.calendar()), Start):
-                self._send(task, batch)
-                published += jobs
+                taken = self._taken(task, batch, mark)
+                self._send(task, [item for item in batch if item.job not in taken])
+                published += [job for job in jobs if job not in taken]
+                duplicates += taken
             else:
                 self._expire(task, batch)
                 expired += jobs
-        return FanOut(published=tuple(published), expired=tuple(expired))
+        return FanOut(published=tuple(published), expired=tuple(expired), duplicates=tuple(duplicates))
+
+    def _taken(self, task: AnyTask, batch: Sequence[_Item], mark: Mark | None) -> Sequence[str]:
+        """Claim the keys of a batch; end those that others have, and return their ids."""
+        child = None if mark is None else mark.for_child(published_at=self.clock.run(), lane=mark.lane)
+        rules = {item.job: self.announcer.key_of(task, item.args, item.kwargs, mark=child) for item in batch}
+        keyed = {job: rule for job, rule in rules.items() if rule is not None}
+        if not keyed:
+            return ()
+        name = str(task.name)
+        holders = self.announcer.announce([Announcement(job=job, task=name, key=rule) for job, rule in keyed.items()])
+        taken = {job: holder for job, holder in zip(keyed, holders, strict=True) if holder != job}
+        for job, holder in taken.items():
+            self.announcer.end(job, keyed[job], holder, task=name, mark=child, request={"id": job, "task": name})
+        if taken and mark is not None and mark.occurrence is not None:
+            self.store().fan_outs.settle(dict.fromkeys(taken, JobState.DUPLICATE), at=self.clock.run())
+        return tuple(taken)
 
     def _record(self, jobs: Sequence[str], mark: Mark | None) -> None:
         if mark is not None and mark.occurrence is not None:
@@ -104,7 +127,12 @@ class FanOuts:
                 return
 
     def _send_once(self, task: AnyTask, batch: Sequence[_Item]) -> None:
-        with self.app.producer_or_acquire() as producer, self._news_of(producer), producer.batch(len(batch) * 2):
+        with (
+            self.announcer.claimed(),
+            self.app.producer_or_acquire() as producer,
+            self._news_of(producer),
+            producer.batch(len(batch) * 2),
+        ):
             for item in batch:
                 task.apply_async(args=item.args, kwargs=dict(item.kwargs), task_id=item.job, producer=producer)
 

@@ -1,81 +1,84 @@
-"""The worker's one thread of ours: it says, every few seconds and in one statement, that the worker lives."""
+"""Presence: what a worker process says of itself every few seconds, and the leases of its bodies that it renews."""
 
 from __future__ import annotations
 
 import os
 import socket
-import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import structlog
 
-from slackwater.adapters.celery.counting import busy_by_task, tally_of
+from slackwater.adapters.celery.counting import busy_by_task, running_jobs, tally_of
 from slackwater.core.reading import LaneCounts, Presence
 from slackwater.errors import SlackwaterError
 from slackwater.ports import Clock, Store
 from slackwater.settings import Settings
 
 log = structlog.get_logger("slackwater.presence")
-FAREWELL_S = 5.0
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Heartbeat:
-    """Refreshes one worker's presence until it is stopped."""
+    """Refreshes one worker's presence, and renews its bodies' leases: one statement each, however many bodies run.
+
+    Attributes:
+        worker: Node name.
+        boot: Id of the process.
+        app: Its application.
+        store: Gives the store.
+        counts: Returns what it does, by lane.
+        clock: The two clocks.
+        settings: How long signs of life and leases count.
+        started_at: When it became ready (run clock).
+    """
 
     worker: str
+    boot: UUID
+    app: Any
     store: Callable[[], Store]
     counts: Callable[[], Mapping[str, LaneCounts]]
     clock: Clock
     settings: Settings
-    boot: UUID = field(default_factory=uuid4)
-    _stop: threading.Event = field(default_factory=threading.Event, init=False)
-    _thread: threading.Thread | None = field(default=None, init=False)
-    _started_at: datetime | None = field(default=None, init=False)
+    started_at: datetime
 
-    def start(self) -> None:
-        """Start the thread; says once, at once, that the worker is there."""
-        self._started_at = self.clock.run()
-        self._thread = threading.Thread(target=self._run, name="slackwater-presence", daemon=True)
-        self._thread.start()
+    def beat(self) -> None:
+        """Say that the worker lives; let go of what its dead children held.
 
-    def stop(self) -> None:
-        """Stop the thread and take the row away."""
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join(FAREWELL_S)
+        Raises:
+            StoreUnavailable: Nobody was told.
+        """
+        store, tally = self.store(), tally_of(self.app)
+        tally.news.clear()
+        lost = tally.take_lost()
+        try:
+            if lost:
+                store.runs.lapse(self.boot, lost)
+        except SlackwaterError:
+            for job in lost:
+                tally.lose(job)
+            raise
+        store.presence.refresh(self._presence())
+        store.runs.renew(self.boot, running_jobs(), lives_for=self.settings.lease_lives_for)
+
+    def say_goodbye(self) -> None:
+        """Take the row away."""
         try:
             self.store().presence.forget(self.worker, boot=self.boot)
         except SlackwaterError as error:
             log.warning("presence not taken away, it will lapse", worker=self.worker, error=str(error))
 
-    def _run(self) -> None:
-        silent = False
-        while True:
-            try:
-                self.store().presence.refresh(self._presence())
-            except SlackwaterError as error:
-                if not silent:
-                    log.warning("presence not refreshed, keeps trying", worker=self.worker, error=str(error))
-                silent = True
-            else:
-                silent = False
-            if self._stop.wait(self.settings.presence_every.total_seconds()):
-                return
-
     def _presence(self) -> Presence:
-        now = self.clock.run()
         return Presence(
             worker=self.worker,
             boot=self.boot,
             host=socket.gethostname(),
             pid=os.getpid(),
-            started_at=self._started_at or now,
-            refreshed_at=now,
+            started_at=self.started_at,
+            refreshed_at=self.clock.run(),
             lives_for=self.settings.presence_lives_for,
             lanes=self.counts(),
         )

@@ -1,0 +1,56 @@
+"""Threads of ours in a worker's main process: each acts every so often, beside Celery's own loop."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from slackwater.engine.outage import Outage
+from slackwater.errors import SlackwaterError
+
+FAREWELL_S = 5.0
+
+
+@dataclass(kw_only=True)
+class WorkerThread:
+    """Acts at once, then every so often and whenever there is news, until it is stopped.
+
+    Attributes:
+        name: Of the thread, and in the log.
+        every: How often.
+        act: What it does; an error of ours is told once, and it goes on.
+        news: Set by whoever wants it to act sooner.
+    """
+
+    name: str
+    every: timedelta
+    act: Callable[[], object]
+    news: threading.Event = field(default_factory=threading.Event)
+    _stopped: bool = field(default=False, init=False)
+    _thread: threading.Thread | None = field(default=None, init=False)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread = threading.Thread(target=self._run, name=f"slackwater-{self.name}", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop it, and wait for what it does just now."""
+        self._stopped = True
+        self.news.set()
+        if self._thread is not None:
+            self._thread.join(FAREWELL_S)
+
+    def _run(self) -> None:
+        outage = Outage("cannot work, keeps trying")
+        while not self._stopped:
+            try:
+                self.act()
+            except SlackwaterError as error:
+                outage.failed(error, thread=self.name)
+            else:
+                outage.worked(thread=self.name)
+            self.news.wait(self.every.total_seconds())
+            self.news.clear()
