@@ -25,7 +25,7 @@ _CANNOT_LOAD = (ImportError, AttributeError, SyntaxError, ValueError)
 """What a wrong name raises, and a module that is not Python or asks for a lane that cannot be."""
 
 
-COMMANDS = ("balancer", "migrate", "status", "up", "worker")
+COMMANDS = ("balancer", "dead", "migrate", "status", "up", "worker")
 
 
 class Refused(click.ClickException):

@@ -7,7 +7,7 @@ from typing import Any
 
 from celery import Celery
 from kombu.compression import compress
-from kombu.serialization import dumps
+from kombu.serialization import dumps, registry
 
 from slackwater.core.message import Message
 
@@ -60,6 +60,13 @@ def of_request(app: Celery, task: Any, request: Mapping[str, Any], *, queue: str
         content_encoding=content_encoding,
         properties={name: given[name] for name in _KEPT if given.get(name) is not None},
     )
+
+
+def encoded(body: Any, *, like: Message) -> bytes:
+    """Return a body serialised and compressed as another message's is."""
+    serializer = registry.type_to_name[like.content_type]
+    data, _, _ = _encode(body, serializer=serializer, compression=like.headers.get("compression"), headers={})
+    return data
 
 
 def _fresh(headers: Mapping[str, Any]) -> dict[str, Any]:

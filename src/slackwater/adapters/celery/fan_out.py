@@ -111,6 +111,8 @@ class FanOuts:
             task.apply_async(args=item.args, kwargs=dict(item.kwargs), task_id=item.job)
 
     def _send(self, task: AnyTask, batch: Sequence[_Item]) -> None:
+        if not batch:
+            return
         for tries_left in reversed(range(PUBLISH_TRIES)):
             try:
                 self._send_once(task, batch)

@@ -156,7 +156,8 @@ class Letters:
         return replace(message, headers={**message.headers, HEADER: header})
 
     def _message(self, delivery: Delivery, *, task: Any, request: Any) -> Message:
-        return of_request(self.app, task, request, queue=self.queue_of(delivery.task) or "")
+        came_by = str((request.get("delivery_info") or {}).get("routing_key") or "")
+        return of_request(self.app, task, request, queue=self.queue_of(delivery.task) or came_by)
 
 
 def _one_line(error: BaseException) -> str:
