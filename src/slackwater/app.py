@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
 from threading import Lock
 from typing import Any
 
@@ -13,12 +15,14 @@ from celery import Celery
 from slackwater.adapters.celery.configuration import configure, conflicts, queues_of
 from slackwater.adapters.celery.delivering import Delivering
 from slackwater.adapters.celery.fan_out import AnyTask, FanOut, FanOuts
+from slackwater.adapters.celery.fence import Fence, fence_here, fenced
 from slackwater.adapters.celery.guarding import GuardedRegistry
 from slackwater.adapters.celery.publishing import Listener, install
 from slackwater.adapters.celery.rules import rules_of
 from slackwater.adapters.celery.worker_life import WorkerLife
 from slackwater.adapters.clock import SystemClock
 from slackwater.compose import open_store
+from slackwater.core.job import HEADER, Mark
 from slackwater.core.lane import Lane, by_name, find
 from slackwater.core.schedule import Schedule
 from slackwater.errors import ConfigurationError
@@ -155,6 +159,38 @@ class Slackwater:
             batch=self.settings.publish_batch,
         )
         return fan_outs.publish(task, items)
+
+    def fence(self) -> Fence | None:
+        """Return the fence of the body that runs in this thread; None outside of a body that has a lease or a key."""
+        return fence_here(lambda: self.store)
+
+    def fenced(self, connection: Any) -> AbstractContextManager[None]:
+        """Check the fence at the end of a block, inside a transaction that is committed after it.
+
+        With SQLAlchemy: `with Session(engine) as session, session.begin(), sw.fenced(session): ...`. With Django:
+        `with transaction.atomic(), connection.cursor() as cursor, sw.fenced(cursor): ...`. The transaction must be on
+        the store's own database. Outside of a worker nothing is checked.
+
+        Raises:
+            ConfigurationError: The body that runs has neither lease nor key.
+            StaleFence: The lease is another's by now; the block's transaction is rolled back by it.
+        """
+        return fenced(connection, lambda: self.store)
+
+    def header(
+        self,
+        *,
+        key: str | None = None,
+        lease: str | None = None,
+        tenant: str | None = None,
+        start_by: datetime | None = None,
+    ) -> dict[str, Any]:
+        """Return headers that give one job its own key, lease, tenant or `start_by` (calendar clock).
+
+        For `apply_async(headers=...)`, also of a task that names none.
+        """
+        mark = Mark(published_at=self.clock.run(), key=key, lease=lease, tenant=tenant, start_by=start_by)
+        return {HEADER: mark.to_header()}
 
     def on_published(self, listener: Listener) -> Listener:
         """Call a function with each batch of jobs that the broker has confirmed (usable as a decorator)."""

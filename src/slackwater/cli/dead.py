@@ -38,6 +38,7 @@ def filtered(function: Callable[..., Any]) -> Callable[..., Any]:
     @click.pass_context
     def chosen(
         context: click.Context,
+        /,
         *args: Any,
         lane: str | None,
         task: str | None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
 from slackwater.core.admission import Admission, Ask, Key, KeyRule, Lease, Run
@@ -117,6 +117,22 @@ class RunStore(Protocol):
 
     def lapse_all(self, boot: UUID) -> None:
         """End all leases of a worker process that is dead."""
+        ...
+
+    def check_fence(self, connection: Any, *, lease: str, fence: int) -> None:
+        """Make sure, inside a caller's own transaction, that a lease is still held under a fence.
+
+        The lease stays locked for share until that transaction ends, so nobody can take it before the commit.
+
+        Args:
+            connection: The caller's: a SQLAlchemy session or connection, or a cursor of psycopg's or Django's, on the
+                store's own database.
+            lease: The lease's name.
+            fence: The fencing token under which the body runs.
+
+        Raises:
+            StaleFence: The lease is another's by now, or nobody's.
+        """
         ...
 
     def runs(self, jobs: Iterable[str]) -> Mapping[str, Run]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from celery import Celery
 from kombu.compression import compress
-from kombu.serialization import dumps, registry
+from kombu.serialization import dumps, registry  # type: ignore[attr-defined]  # not in the stubs
 
 from slackwater.core.message import Message
 
