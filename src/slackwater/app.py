@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from datetime import datetime
+from datetime import datetime, timedelta
 from threading import Lock
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 from celery import Celery
 
@@ -24,12 +24,16 @@ from slackwater.adapters.clock import SystemClock
 from slackwater.compose import open_store
 from slackwater.core.job import HEADER, Mark
 from slackwater.core.lane import Lane, by_name, find
+from slackwater.core.message import Held
 from slackwater.core.schedule import Schedule
+from slackwater.engine.sweeping import QueryAndAct, Round
 from slackwater.errors import ConfigurationError
 from slackwater.ports import Clock, Store
 from slackwater.settings import Settings
 
 _ATTRIBUTE = "slackwater"
+Found = TypeVar("Found")
+SweepAct: TypeAlias = Callable[[Sequence[Found]], "int | None"]
 NAMED = 5
 """How many tasks a note names."""
 
@@ -70,6 +74,7 @@ class Slackwater:
         self.schedule = schedule or Schedule()
         self.settings = settings or Settings.from_environment(os.environ)
         self.clock: Clock = SystemClock(tempo=self.settings.tempo)
+        self.sweepers: dict[str, Round] = {}
         self.queues: Mapping[str, str] = queues_of(self.lanes, prefix=prefix)
         self._prefix = prefix
         self._store = store if store is not None and not isinstance(store, str) else None
@@ -85,7 +90,7 @@ class Slackwater:
             clock=self.clock,
             settings=self.settings,
         )
-        self._seam, self._announcer = delivering.seam, delivering.announcer
+        self._seam, self._announcer, self._letters = delivering.seam, delivering.announcer, delivering.letters
         install(app, self._seam)
         registry: Any = app  # the stubs leave the registry out
         registry._tasks = GuardedRegistry(registry._tasks, delivering.deliveries)
@@ -196,6 +201,34 @@ class Slackwater:
         """Call a function with each batch of jobs that the broker has confirmed (usable as a decorator)."""
         self._seam.listeners.append(listener)
         return listener
+
+    def sweeper(
+        self, *, every: timedelta, find: Callable[[], Sequence[Found]], name: str | None = None
+    ) -> Callable[[SweepAct[Found]], SweepAct[Found]]:
+        """Register a sweeper (reaper, janitor): a query, and the decorated act on what it found.
+
+        The balancer runs it every so often, outside of any job; the act is called only with something found, and must
+        be safe to repeat and to run twice at once. It returns how many it recovered, or None for all.
+
+        Args:
+            every: How often (calendar clock).
+            find: The query; returns what got stuck.
+            name: Of the sweeper; the act's own by default.
+        """
+
+        def register(act: SweepAct[Found]) -> SweepAct[Found]:
+            named = name or getattr(act, "__name__", "sweeper")
+            if named in self.sweepers:
+                raise ConfigurationError(f"sweeper {named!r} is given twice; give one of them name=...")
+            sweeper = QueryAndAct(name=named, find=find, act=act, clock=self.clock)
+            self.sweepers[named] = Round(name=named, sweeper=sweeper, every=self.settings.tempo.run_span(every))
+            return act
+
+        return register
+
+    def expire_held(self, held: Held) -> None:
+        """End a held job whose `start_by` has passed, for whoever waits on its result."""
+        self._letters.expire(held)
 
     def check(self) -> None:
         """Make sure that the application can run as it is.

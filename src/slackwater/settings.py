@@ -12,7 +12,7 @@ from slackwater.core.tempo import Tempo
 from slackwater.errors import ConfigurationError
 
 PREFIX = "SLACKWATER_"
-_COUNTS = ("publish_batch", "full_letters_per_cause")
+_COUNTS = ("publish_batch", "full_letters_per_cause", "flood_count")
 _NOT_OURS = ("SLACKWATER_TEST_",)
 
 
@@ -34,6 +34,13 @@ class Settings:
         later: How long a job waits in the store that found its key taken and is to come again later.
         pending_for: How long a job that was announced and has not begun keeps its like from being published.
         feed_every: How often a worker looks for jobs in the store whose time has come.
+        sweep_every: How often the built-in sweepers look.
+        frozen_after: A worker that says nothing and keeps its connections counts as dead after that long.
+        stuck_after: How long after `start_by` (calendar clock) an occurrence's last endings may still be told.
+        keys_kept_for: Ended keys and runs are deleted after that long; a key does not make a later repeat harmless.
+        letters_kept_for: Dead letters are deleted after that long.
+        flood_count: So many dead letters of one lane and cause within a minute, and nearly all that end: a pause.
+        pause_for: How long a flooded lane takes no work.
         full_letters_per_cause: Open dead letters of one lane and cause that keep their message.
 
     Raises:
@@ -53,10 +60,17 @@ class Settings:
     later: timedelta = timedelta(seconds=30)
     pending_for: timedelta = timedelta(hours=1)
     feed_every: timedelta = timedelta(seconds=1)
+    sweep_every: timedelta = timedelta(seconds=2)
+    frozen_after: timedelta = timedelta(seconds=30)
+    stuck_after: timedelta = timedelta(minutes=15)
+    keys_kept_for: timedelta = timedelta(days=7)
+    letters_kept_for: timedelta = timedelta(days=30)
+    flood_count: int = 50
+    pause_for: timedelta = timedelta(minutes=5)
     full_letters_per_cause: int = 1_000
 
     def __post_init__(self) -> None:
-        for name in ("presence_every", "probe_every", "settle_every", "readings_kept_for", "feed_every"):
+        for name in ("presence_every", "probe_every", "settle_every", "readings_kept_for", "feed_every", "sweep_every"):
             if getattr(self, name) < timedelta(milliseconds=100):
                 raise ConfigurationError(f"setting {name}: must be at least 0.1 s, not {getattr(self, name)}")
         if self.presence_lives_for < 2 * self.presence_every:

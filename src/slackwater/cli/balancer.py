@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from threading import Event
+from threading import Event, Thread
 from typing import Any
 
 import click
@@ -13,10 +13,13 @@ from slackwater.adapters.brokers.results import CeleryResults
 from slackwater.adapters.celery.publisher import CeleryPublisher
 from slackwater.app import Slackwater
 from slackwater.cli.main import load_shared
+from slackwater.cli.sweepers import sweepers_of
 from slackwater.engine.balancer import Balancer
 from slackwater.engine.probe import Probe
 from slackwater.engine.settle import Settler
 from slackwater.engine.tick import Ticker
+
+SWEEPERS_END_WITHIN_S = 5.0
 
 
 @click.command(name="balancer", help="Publish what is due and read every lane, until SIGTERM or Ctrl-C.")
@@ -33,7 +36,11 @@ def command(context: click.Context) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, ask_to_stop)
+    # Beside the schedule, which must not wait for a sweeper.
+    sweeping = Thread(target=sweepers_of(sw).run, args=(stop,), name="slackwater-sweepers", daemon=True)
+    sweeping.start()
     balancer_of(sw).run(stop)
+    sweeping.join(SWEEPERS_END_WITHIN_S)
     sw.store.close()
 
 

@@ -12,7 +12,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from slackwater.adapters.celery.replay import Edit, Replayer, body_of
+from slackwater.adapters.celery.envelopes import body_of
+from slackwater.adapters.celery.replay import Edit, Replayer
 from slackwater.app import Slackwater
 from slackwater.cli.main import load_shared
 from slackwater.core.dead_letter import DeadLetter

@@ -39,9 +39,9 @@ class LateHolds:
 
 @dataclass(frozen=True, kw_only=True)
 class StuckOccurrences:
-    """Closes occurrences that cannot come to an end: what has not started by `start_by`, and is not told to have ended.
+    """Closes occurrences that cannot come to an end: jobs of theirs had not started by `start_by`, and did not end.
 
-    Its jobs are not called expired: nobody saw them end, and a report that looks for them by id shall find them missing.
+    Those jobs are not called expired: nobody saw them end, and who looks for them by id shall find them missing.
     """
 
     store: Store

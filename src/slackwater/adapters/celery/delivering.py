@@ -44,6 +44,7 @@ class Delivering:
     settings: Settings
     seam: Seam = field(init=False)
     announcer: Announcer = field(init=False)
+    letters: Letters = field(init=False)
     deliveries: Deliveries = field(init=False)
 
     def __post_init__(self) -> None:
@@ -55,7 +56,7 @@ class Delivering:
             full_per_cause=settings.full_letters_per_cause,
         )
         ends = Ends(app=self.app, clock=self.clock, runs=runs)
-        letters = Letters(
+        self.letters = letters = Letters(
             app=self.app,
             queue_of=self._queue_of,
             lane_of=self.lane_of,

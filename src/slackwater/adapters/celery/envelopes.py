@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from celery import Celery
-from kombu.compression import compress
-from kombu.serialization import dumps, registry  # type: ignore[attr-defined]  # not in the stubs
+from kombu.compression import compress, decompress
+from kombu.serialization import dumps, loads, registry  # type: ignore[attr-defined]  # not in the stubs
+from kombu.utils.encoding import str_to_bytes
 
 from slackwater.core.message import Message
 
@@ -60,6 +61,14 @@ def of_request(app: Celery, task: Any, request: Mapping[str, Any], *, queue: str
         content_encoding=content_encoding,
         properties={name: given[name] for name in _KEPT if given.get(name) is not None},
     )
+
+
+def body_of(message: Message) -> tuple[Any, Any, Any]:
+    """Return a stored message's body: args, kwargs, and what is linked to it."""
+    compression = message.headers.get("compression")
+    data = decompress(message.body, compression) if compression else message.body
+    args, kwargs, embed = loads(str_to_bytes(data), message.content_type, message.content_encoding, force=True)
+    return args, kwargs, embed
 
 
 def encoded(body: Any, *, like: Message) -> bytes:

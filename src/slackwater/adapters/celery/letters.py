@@ -13,11 +13,12 @@ from celery import Celery
 
 from slackwater.adapters.celery.bodies import Body
 from slackwater.adapters.celery.ends import Ends
-from slackwater.adapters.celery.envelopes import of_published, of_request
+from slackwater.adapters.celery.envelopes import body_of, of_published, of_request
 from slackwater.adapters.celery.publishing import Sending
 from slackwater.core.admission import Bury, Wait
 from slackwater.core.dead_letter import DeadLetter
 from slackwater.core.delivery import Delivery
+from slackwater.core.guard import Expire, may_start
 from slackwater.core.job import HEADER, JobState, Mark
 from slackwater.core.message import Held, Message
 from slackwater.engine.job_run import JobRuns
@@ -90,6 +91,16 @@ class Letters:
             held_at=now,
         )
         self.runs.hold(held)
+
+    def expire(self, held: Held) -> None:
+        """End a held job whose `start_by` has passed."""
+        mark = Mark.from_header(held.message.headers.get(HEADER))
+        verdict = may_start(mark, now=self.clock.calendar())
+        if mark is None or not isinstance(verdict, Expire):
+            return
+        args, kwargs, embed = body_of(held.message)
+        request = {**held.message.headers, "args": args, "kwargs": kwargs, "delivery_info": {}, **(embed or {})}
+        self.ends.expire(job=held.job, task=held.message.task, mark=mark, verdict=verdict, request=request)
 
     def bury(self, delivery: Delivery, why: Bury, *, task: Any, request: Any) -> None:
         """Keep a dead letter of a job whose attempts are spent.

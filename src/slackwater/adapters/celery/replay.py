@@ -9,11 +9,8 @@ from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
 from celery import Celery
-from kombu.compression import decompress
-from kombu.serialization import loads
-from kombu.utils.encoding import str_to_bytes
 
-from slackwater.adapters.celery.envelopes import encoded
+from slackwater.adapters.celery.envelopes import body_of, encoded
 from slackwater.adapters.celery.outlet import Outlet
 from slackwater.core.dead_letter import DeadLetter
 from slackwater.core.job import HEADER, Mark
@@ -108,11 +105,3 @@ class Replayer:
             body=encoded(body, like=was),
             properties={**was.properties, "correlation_id": job},
         )
-
-
-def body_of(message: Message) -> tuple[Any, Any, Any]:
-    """Return a stored message's body: args, kwargs, and what is linked to it."""
-    compression = message.headers.get("compression")
-    data = decompress(message.body, compression) if compression else message.body
-    args, kwargs, embed = loads(str_to_bytes(data), message.content_type, message.content_encoding, force=True)
-    return args, kwargs, embed

@@ -1,0 +1,35 @@
+"""All sweepers of an application, put together for the balancer."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from slackwater.adapters.brokers.results import CeleryResults
+from slackwater.app import Slackwater
+from slackwater.core.dead_letter import Flood
+from slackwater.engine.breaker import Breaker
+from slackwater.engine.housekeeping import LateHolds, Retention, StuckOccurrences
+from slackwater.engine.sweeping import Round, Sweepers
+
+RETENTION_EVERY = timedelta(hours=1)
+
+
+def sweepers_of(sw: Slackwater) -> Sweepers:
+    """Put the built-in sweepers and the application's own together."""
+    store, clock, settings = sw.store, sw.clock, sw.settings
+    stuck = StuckOccurrences(store=store, results=CeleryResults(sw.app), clock=clock, grace=settings.stuck_after)
+    retention = Retention(
+        store=store, clock=clock, keys_kept_for=settings.keys_kept_for, letters_kept_for=settings.letters_kept_for
+    )
+    breaker = Breaker(store=store, clock=clock, rule=Flood(count=settings.flood_count), pause_for=settings.pause_for)
+    built_in = [
+        Round(
+            name="late holds",
+            sweeper=LateHolds(store=store, clock=clock, expire=sw.expire_held),
+            every=settings.sweep_every,
+        ),
+        Round(name="stuck occurrences", sweeper=stuck, every=settings.sweep_every),
+        Round(name="breaker", sweeper=breaker, every=settings.sweep_every),
+        Round(name="retention", sweeper=retention, every=RETENTION_EVERY),
+    ]
+    return Sweepers(rounds=[*built_in, *sw.sweepers.values()], sweeps=store.sweeps, clock=clock)
