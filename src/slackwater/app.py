@@ -217,7 +217,7 @@ class Slackwater:
         """
 
         def register(act: SweepAct[Found]) -> SweepAct[Found]:
-            named = name or getattr(act, "__name__", "sweeper")
+            named = str(name or getattr(act, "__name__", "sweeper"))
             if named in self.sweepers:
                 raise ConfigurationError(f"sweeper {named!r} is given twice; give one of them name=...")
             sweeper = QueryAndAct(name=named, find=find, act=act, clock=self.clock)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -17,7 +18,7 @@ from typing import Any, Self
 from celery import Celery, Task, chain, chord, group, shared_task, signals, states
 from celery.backends.redis import RedisBackend
 
-from slackwater import Entry, Lane, Schedule, Settings, Slackwater, Tempo, every, host, hours, seconds
+from slackwater import Backoff, Entry, Lane, Schedule, Settings, Slackwater, Tempo, every, host, hours, seconds
 from slackwater.inspection import mark_of
 
 MODULE = "tests.integration.celery.worker"
@@ -129,10 +130,76 @@ def add_tasks(app: Any, sw: Slackwater) -> None:
     )
     app.task(name="retry_with", lane="waiting", bind=True, shared=False)(retry_with)
     app.task(name="replace_itself", lane="waiting", bind=True, shared=False)(replace_itself)
+    add_delivered(app)
     app.task(name="fail", lane="waiting", bind=True, shared=False)(fail)
     app.task(name="sweep", lane="waiting", bind=True, shared=False)(_sweep(sw))
     app.task(name="sweep_twice", lane="waiting", bind=True, shared=False)(_sweep_twice(sw))
     app.task(name="every_way", lane="waiting", bind=True, shared=False)(every_way)
+
+
+def add_delivered(app: Any) -> None:
+    """Add tasks with keys, leases, attempts and retry policies."""
+    for lane in LANES:
+        app.task(name=f"{lane}.keyed", lane=lane, bind=True, shared=False, key=f"{lane}:{{effect}}")(keyed)
+        app.task(name=f"{lane}.leased", lane=lane, bind=True, shared=False, lease=f"{lane}:{{account}}")(leased)
+    waits = {"key": "waits:{effect}", "key_taken": "wait"}
+    app.task(name="keyed_that_waits", lane="waiting", bind=True, shared=False, **waits)(keyed)
+    fresh = {"key": "fresh:{effect}", "fresh_for": hours(1)}
+    app.task(name="keyed_while_fresh", lane="waiting", bind=True, shared=False, **fresh)(keyed)
+    app.task(name="leased_or_not", lane="waiting", bind=True, shared=False, lease="lon:{account}", lease_taken="skip")(
+        leased
+    )
+    app.task(name="replaces", lane="waiting", bind=True, shared=False, lease="r:{account}", lease_taken="replace")(
+        leased
+    )
+    app.task(name="kills_itself", lane="heavy", bind=True, shared=False)(kill_itself)
+    quick = Backoff(tries=3, base=seconds(0.6), jitter=False)
+    app.task(name="fails_by_policy", lane="waiting", bind=True, shared=False, backoff=quick, retry_on=[OSError])(
+        fail_by_policy
+    )
+    app.task(name="retry_later", lane="waiting", bind=True, shared=False)(retry_later)
+
+
+def keyed(task: Any, effect: str, gate: str | None = None) -> str:
+    note(task, effect)
+    if gate is not None:
+        await_gate(task, gate)
+    return f"{effect} by {task.request.id}"
+
+
+def leased(task: Any, account: str, gate: str | None = None) -> int:
+    """Hold the lease until the gate opens; return the fence."""
+    fence = Slackwater.of(task.app).fence()
+    assert fence is not None
+    write(task.app, f"lease-{account}", {"job": task.request.id, "event": "begins", "fence": fence.token})
+    note(task, account)
+    if gate is not None:
+        await_gate(task, gate)
+    write(task.app, f"lease-{account}", {"job": task.request.id, "event": "ends", "fence": fence.token})
+    return fence.token
+
+
+def kill_itself(task: Any, times: int = 1000) -> str:
+    note(task)
+    file = task.app.place / f"{task.request.id}.ran"
+    if len(file.read_text().splitlines()) <= times:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "survived"
+
+
+def fail_by_policy(task: Any, kind: str, times: int) -> int:
+    """Raise so many times, then return how often it ran."""
+    note(task)
+    runs = len((task.app.place / f"{task.request.id}.ran").read_text().splitlines())
+    if runs <= times:
+        raise {"peer": ConnectionResetError, "mistake": ArithmeticError}[kind]("as it was asked to")
+    return runs
+
+
+def retry_later(task: Any, after_s: float) -> None:
+    note(task)
+    if task.request.retries == 0:
+        raise task.retry(countdown=after_s)
 
 
 def wait_at_gate(task: Any, gate: str) -> None:

@@ -102,6 +102,9 @@ class Spine:
         file = Path(self.place.folder) / name
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
+    def file(self, name: str) -> Path:
+        return Path(self.place.folder) / name
+
     def open(self, gate: str) -> None:
         (Path(self.place.folder) / gate).touch()
 
