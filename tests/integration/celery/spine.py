@@ -42,6 +42,8 @@ def close(sw: Slackwater) -> None:
     """Close what an application has opened in this process."""
     backend: Any = sw.app.backend
     backend.result_consumer.stop()
+    # A result that is collected later would still unsubscribe, from a server that is gone by then.
+    backend.result_consumer.cancel_for = lambda _: None
     backend.client.close()
     sw.app.close()
     sw.store.close()
