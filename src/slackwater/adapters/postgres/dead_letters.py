@@ -157,9 +157,8 @@ def _buried(rows: Sequence[tuple[Any, ...]], full_per_cause: int) -> Executable:
         .scalar_subquery()
     )
     counted = select(new, (turn + before <= full_per_cause).label("whole")).subquery("counted")
-    kept = durably()
     values = [_value(counted, column) for column in _STORED]
-    rows_ = select(*values).where(kept.c.how.is_not(None)).order_by(counted.c.job)
+    rows_ = select(*values).where(durably()).order_by(counted.c.job)
     return insert(table).from_select(_STORED, rows_).on_conflict_do_nothing()
 
 

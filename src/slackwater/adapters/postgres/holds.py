@@ -64,10 +64,10 @@ class PostgresHolds:
         wanted = {lane: count for lane, count in lanes.items() if count > 0}
         if not wanted:
             return []
-        picked, fast = _picked(wanted, now), quickly()
+        picked = _picked(wanted, now)
         statement = (
             update(holds)
-            .where(holds.c.job == picked.c.job, fast.c.how.is_not(None))
+            .where(holds.c.job == picked.c.job, quickly())
             .values(claimed_by=boot, claimed_until=now + claimed_for)
             .returning(*message_rows.as_text(holds))
         )
@@ -114,8 +114,7 @@ def _all() -> Select[Any]:
 
 
 def _held(rows: Sequence[tuple[Any, ...]]) -> Executable:
-    kept = durably()
-    batch = chosen(_STORED, rows).where(kept.c.how.is_not(None))
+    batch = chosen(_STORED, rows).where(durably())
     new = insert(holds).from_select(_STORED, batch)
     back = and_(new.excluded.tries == holds.c.tries, holds.c.claimed_by.is_not(None))
     return new.on_conflict_do_update(

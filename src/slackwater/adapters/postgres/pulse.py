@@ -78,22 +78,22 @@ def beat(lives_for: timedelta | None) -> Update:
     )
 
 
-def quickly() -> CTE:
-    """Return one row whose reading lets the statement commit without waiting for the disk.
+def quickly() -> ColumnElement[bool]:
+    """Return a condition, always true, that lets the statement commit without waiting for the disk.
 
     For what may be lost with the server: a claim (the job is released twice) and a renewal (amnesty follows).
     """
     return _committing("off")
 
 
-def durably() -> CTE:
-    """Return one row whose reading makes the statement's commit wait for the disk, whatever the role's default."""
+def durably() -> ColumnElement[bool]:
+    """Return a condition, always true, that makes the statement's commit wait for the disk, whatever the default."""
     return _committing("on")
 
 
-def _committing(how: str) -> CTE:
-    # Local to the statement's own transaction; a volatile function in it keeps the planner from leaving it out.
-    return select(func.set_config("synchronous_commit", how, True).label("how")).cte("committing")
+def _committing(how: str) -> ColumnElement[bool]:
+    # Local to the statement's own transaction. A query of its own is run once, not for each row.
+    return select(func.set_config("synchronous_commit", how, True)).scalar_subquery().is_not(None)
 
 
 def _out(now: ColumnElement[datetime], span: ColumnElement[timedelta]) -> ColumnElement[bool]:

@@ -54,7 +54,7 @@ class PostgresRuns:
 
     def renew(self, boot: UUID, jobs: Sequence[str], *, lives_for: timedelta) -> None:
         """Renew the leases of a worker's bodies, in one statement; without any, be noted alive."""
-        fast, span = quickly(), literal(lives_for, Interval)
+        span = literal(lives_for, Interval)
         mine = (
             select(leases.c.name)
             .where(leases.c.boot == boot, leases.c.job == run_rows.names(jobs).any_())
@@ -64,7 +64,7 @@ class PostgresRuns:
         )
         statement = (
             update(leases)
-            .where(leases.c.name == mine.c.name, fast.c.how.is_not(None))
+            .where(leases.c.name == mine.c.name, quickly())
             .values(expires_at=clock() + span, lives_for=span)
             .add_cte(beat(lives_for).cte("beat"))
         )
