@@ -158,7 +158,7 @@ def test_two_who_claim_at_once_never_claim_the_same_job(postgres_store: Postgres
     start = Barrier(4)
 
     def claim(who: int) -> list[str]:
-        found = []
+        found: list[str] = []
         start.wait(timeout=60)
         for _ in range(100):
             claimed = postgres_store.holds.claim({"q": 10}, boot=BOOTS[who], now=NOW, claimed_for=MINUTE)

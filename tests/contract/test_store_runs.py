@@ -18,7 +18,8 @@ BOOT, OTHER = UUID(int=1), UUID(int=2)
 
 
 def ask(job: str, **given: Any) -> Ask:
-    return Ask(**{"job": job, "tries": 0, "task": "sync", "boot": BOOT, "redelivered": False} | given)
+    values: dict[str, Any] = {"job": job, "tries": 0, "task": "sync", "boot": BOOT, "redelivered": False}
+    return Ask(**values | given)
 
 
 def leased(name: str = "account:7", when_taken: WhenTaken = WhenTaken.WAIT, lives_for: timedelta = MINUTE) -> LeaseRule:
