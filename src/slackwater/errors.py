@@ -6,6 +6,7 @@
     ├── StoreUnavailable       the database does not answer
     ├── SchemaOutdated         the database answers, with another version's tables
     ├── BrokerUnavailable      the broker does not answer; `outcome_unknown` tells whether something may have been sent
+    ├── StaleFence             another job has the lease by now; nothing may be committed
     ├── PoisonedJob            a job was taken out of circulation: its body never came to an end
     └── LocalServiceError      an embedded server, a child process or a run folder failed
 
@@ -60,6 +61,22 @@ class BrokerUnavailable(SlackwaterError):
     def __init__(self, message: str, *, outcome_unknown: bool = False) -> None:
         super().__init__(message)
         self.outcome_unknown = outcome_unknown
+
+
+class StaleFence(SlackwaterError):
+    """The lease under which a body runs has gone on: what it still wants to commit must not be.
+
+    Attributes:
+        lease: Its name.
+        fence: The fencing token that is stale.
+    """
+
+    def __init__(self, lease: str, fence: int) -> None:
+        super().__init__(
+            f"lease {lease}: fence {fence} is stale, another may hold it by now; roll back and end the job"
+        )
+        self.lease = lease
+        self.fence = fence
 
 
 class PoisonedJob(SlackwaterError):

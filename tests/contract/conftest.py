@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
+from tests.contract.private_server import PrivateServer
 
 from slackwater.adapters.memory import MemoryStore
 from slackwater.adapters.postgres import PostgresStore
+from slackwater.local import Data, RunFolder, Supervisor
 from slackwater.ports import Store
 
 
@@ -25,3 +29,11 @@ def store(request: pytest.FixtureRequest) -> Store:
         return MemoryStore()
     kept: PostgresStore = request.getfixturevalue("postgres_store")
     return kept
+
+
+@pytest.fixture(scope="module")
+def private_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateServer]:
+    """A PostgreSQL of the module's own, not started."""
+    folder: Path = tmp_path_factory.mktemp("private")
+    with RunFolder(folder, now=datetime.now(UTC), data=Data.DISCARD) as run, Supervisor(run) as supervisor:
+        yield PrivateServer(run, supervisor)

@@ -111,7 +111,7 @@ def test_a_refresh_of_presence_is_one_exchange_with_the_server(
         last = connection.execute(query, [backends(connection)]).fetchall()
 
     # Were it wrapped in a transaction, the last thing said would be COMMIT or ROLLBACK.
-    assert [(text.split()[:2], state) for text, state in last] == [(["INSERT", "INTO"], "idle")]
+    assert [(text.split()[:2], state) for text, state in last] == [(["WITH", "beat"], "idle")]
 
 
 def test_the_next_call_works_after_the_server_has_ended_all_connections(

@@ -1,48 +1,17 @@
 from __future__ import annotations
 
-import os
-import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
+from tests.contract.private_server import PrivateServer
 
 from slackwater.adapters.postgres import PostgresStore
 from slackwater.core.reading import LaneReading
 from slackwater.errors import StoreUnavailable
-from slackwater.local import Data, PostgreSQL, RunFolder, Supervisor
 
 NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
-
-
-class PrivateServer:
-    """A PostgreSQL that a test may stop and kill."""
-
-    def __init__(self, run: RunFolder, supervisor: Supervisor) -> None:
-        self._server, self._supervisor = PostgreSQL(run), supervisor
-
-    def start(self) -> str:
-        return self._server.start(self._supervisor)
-
-    def stop(self) -> None:
-        self._supervisor.stop(self._server.name)
-
-    def kill(self) -> None:
-        os.kill(self._supervisor.pids[self._server.name], signal.SIGKILL)
-        deadline = time.monotonic() + 20
-        while self._supervisor.poll() is None:
-            assert time.monotonic() < deadline, "the killed server is still there"
-
-
-@pytest.fixture(scope="module")
-def private_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateServer]:
-    folder: Path = tmp_path_factory.mktemp("private")
-    with RunFolder(folder, now=datetime.now(UTC), data=Data.DISCARD) as run, Supervisor(run) as supervisor:
-        server = PrivateServer(run, supervisor)
-        yield server
 
 
 @pytest.mark.parametrize("end", [PrivateServer.stop, PrivateServer.kill], ids=["stopped", "killed"])

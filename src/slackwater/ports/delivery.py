@@ -97,10 +97,15 @@ class RunStore(Protocol):
         """
         ...
 
-    def hand_back(self, jobs: Sequence[tuple[str, int]]) -> None:
+    def hand_back(self, jobs: Sequence[tuple[str, int]], *, boot: UUID | None = None) -> None:
         """Record that deliveries (job and try) go back to their queues at a shutdown, and free their leases.
 
         The next start of each is no new attempt. Jobs without a run get one.
+
+        Args:
+            jobs: Which.
+            boot: The worker process that hands them back: what another has by now of the same jobs is left alone;
+                None where that cannot be.
         """
         ...
 
@@ -112,11 +117,14 @@ class RunStore(Protocol):
         ...
 
     def lapse(self, boot: UUID, jobs: Sequence[str]) -> None:
-        """End the leases of a worker's bodies that have died without an end."""
+        """End the leases of a worker's bodies that have died without an end.
+
+        One whose row is locked by a transaction that checks its fence is left out, and lapses by itself.
+        """
         ...
 
     def lapse_all(self, boot: UUID) -> None:
-        """End all leases of a worker process that is dead."""
+        """End all leases of a worker process that is dead, but for those that `lapse` would leave out."""
         ...
 
     def check_fence(self, connection: Any, *, lease: str, fence: int) -> None:

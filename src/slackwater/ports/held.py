@@ -14,11 +14,18 @@ class HoldStore(Protocol):
     """Jobs that wait as rows. A crash at any step leaves a job held, or published again under the same id."""
 
     def hold(self, held: Sequence[Held]) -> None:
-        """Keep jobs; one that is held already is replaced by a later try of it, and left alone otherwise."""
+        """Keep jobs; one that is held already is replaced by a later try of it, and left alone otherwise.
+
+        One that is claimed is replaced by the same try too, and its claim is void: it was published, has come back,
+        and would be lost with the row that its claimer is about to remove.
+        """
         ...
 
     def claim(self, lanes: Mapping[str, int], *, boot: UUID, now: datetime, claimed_for: timedelta) -> Sequence[Held]:
         """Claim jobs for publishing: those whose time has come and whose lease is free, oldest first.
+
+        Oldest is what might have gone first: by `not_before`, then `held_at`. Of those that wait for one lease at
+        most one is claimed: the others would find it taken.
 
         Args:
             lanes: At most how many, by lane.

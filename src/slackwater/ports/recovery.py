@@ -39,7 +39,7 @@ class DeadLetterStore(Protocol):
         Args:
             letters: What to keep.
             full_per_cause: So many open letters of one lane and cause keep their message; a later one keeps all but
-                its message and its traceback.
+                its message and its traceback. Letters that are buried at the same moment may pass it by a few.
         """
         ...
 
@@ -52,7 +52,10 @@ class DeadLetterStore(Protocol):
         ...
 
     def mark_replayed(self, job: str, *, as_job: str) -> bool:
-        """Record a replay before it is published; False where it was replayed or discarded before."""
+        """Record a replay before it is published; False where it was replayed or discarded before.
+
+        Recorded again under the same id it is True again: a replay that was not published may be repeated.
+        """
         ...
 
     def discard(self, jobs: Sequence[str], *, at: datetime) -> int:
@@ -68,7 +71,7 @@ class DeadLetterStore(Protocol):
         ...
 
     def pause(self, pauses: Sequence[Pause]) -> Sequence[Pause]:
-        """Pause lanes; return those that were not paused before."""
+        """Pause lanes; return those that were not paused before. The others are paused until the later instant."""
         ...
 
     def pauses(self) -> Sequence[Pause]:

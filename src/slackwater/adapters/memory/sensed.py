@@ -9,18 +9,20 @@ from threading import Lock
 from uuid import UUID
 
 from slackwater.adapters.memory.instants import in_utc
+from slackwater.adapters.memory.pulse import Pulse
 from slackwater.core.reading import LaneCounts, LaneReading, Presence
 
 
 class MemoryPresence:
     """The presence store."""
 
-    def __init__(self) -> None:
+    def __init__(self, pulse: Pulse) -> None:
         self._lock = Lock()
+        self._pulse = pulse
         self._by_worker: dict[str, Presence] = {}
 
     def refresh(self, presence: Presence) -> None:
-        """Write one worker's row; what an earlier start of the worker says late is dropped."""
+        """Write one worker's row, and move the pulse; what an earlier start of the worker says late is dropped."""
         kept = replace(
             presence,
             started_at=in_utc(presence.started_at),
@@ -28,6 +30,7 @@ class MemoryPresence:
             lanes=_copied(presence),
         )
         with self._lock:
+            self._pulse.beat(presence.lives_for)
             known = self._by_worker.get(presence.worker)
             if known is None or known.started_at <= kept.started_at:
                 self._by_worker[presence.worker] = kept

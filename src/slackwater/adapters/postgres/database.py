@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
@@ -30,6 +30,8 @@ _SCHEMA = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,62}")
 _SECRETS = ("password", "sslpassword")
 _UNKNOWN = (errors.UndefinedTable, errors.UndefinedColumn, errors.InvalidSchemaName)
 _GONE = (psycopg.OperationalError, psycopg.InterfaceError, errors.ReadOnlySqlTransaction)
+
+_DURABLY = text("SET LOCAL synchronous_commit TO on")
 
 T = TypeVar("T")
 
@@ -59,6 +61,36 @@ class Database:
                 if not error.connection_invalidated:
                     raise
                 return self._once(act)
+
+    def transact(self, act: Callable[[Connection], T]) -> T:
+        """Run an act of several statements in one transaction that is on disk when this returns.
+
+        Where the connection was lost before the commit, nothing has happened, and it is run once more on a new one.
+        Lost in the commit itself, nobody knows: that is told, and not repeated.
+
+        Raises:
+            StoreUnavailable: The database does not answer.
+            SchemaOutdated: It does, without our tables.
+        """
+        committing = False
+
+        def whole() -> T:
+            nonlocal committing
+            with self.engine.execution_options(isolation_level="READ COMMITTED").connect() as connection:
+                # LOCAL: a role's or a database's own default (off) must not lose what was promised.
+                connection.execute(_DURABLY)
+                result = act(connection)
+                committing = True
+                connection.commit()
+                return result
+
+        with self.translated():
+            try:
+                return whole()
+            except DBAPIError as error:
+                if committing or not error.connection_invalidated:
+                    raise
+                return whole()
 
     def _once(self, act: Callable[[Connection], T]) -> T:
         with self.engine.connect() as connection:

@@ -13,6 +13,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from slackwater.adapters.postgres.batches import chosen
 from slackwater.adapters.postgres.database import Database
+from slackwater.adapters.postgres.pulse import beat
 from slackwater.adapters.postgres.tables import presence as said
 from slackwater.adapters.postgres.tables import readings as samples
 from slackwater.core.reading import LaneCounts, LaneReading, Presence
@@ -29,7 +30,7 @@ class PostgresPresence:
         self._database = database
 
     def refresh(self, presence: Presence) -> None:
-        """Write one worker's row; what an earlier start of the worker says late is dropped."""
+        """Write one worker's row, and move the pulse; what an earlier start of the worker says late is dropped."""
         values = {name: getattr(presence, name) for name in _PRESENCE}
         values["lanes"] = {lane: _said(counts) for lane, counts in presence.lanes.items()}
         new = insert(said).values(values)
@@ -37,7 +38,7 @@ class PostgresPresence:
             index_elements=["worker"],
             set_={name: new.excluded[name] for name in values if name != "worker"},
             where=said.c.started_at <= new.excluded.started_at,
-        )
+        ).add_cte(beat(presence.lives_for).cte("beat"))
         self._database.run(lambda connection: connection.execute(statement))
 
     def all(self) -> Sequence[Presence]:

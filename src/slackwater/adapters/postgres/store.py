@@ -5,10 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 
 from slackwater.adapters.postgres.database import open_database
+from slackwater.adapters.postgres.dead_letters import PostgresDeadLetters
 from slackwater.adapters.postgres.fan_outs import PostgresEndings, PostgresFanOuts
+from slackwater.adapters.postgres.holds import PostgresHolds
 from slackwater.adapters.postgres.occurrences import PostgresOccurrences
+from slackwater.adapters.postgres.runs import PostgresRuns
 from slackwater.adapters.postgres.schema import Schema
 from slackwater.adapters.postgres.sensed import PostgresPresence, PostgresReadings
+from slackwater.adapters.postgres.sweeps import PostgresSweeps
 
 STATEMENT_TIMEOUT = timedelta(seconds=30)
 
@@ -45,6 +49,10 @@ class PostgresStore:
         self.endings = PostgresEndings(self._database)
         self.presence = PostgresPresence(self._database)
         self.readings = PostgresReadings(self._database)
+        self.runs = PostgresRuns(self._database)
+        self.holds = PostgresHolds(self._database)
+        self.dead_letters = PostgresDeadLetters(self._database)
+        self.sweeps = PostgresSweeps(self._database)
 
     def check(self) -> None:
         """Make sure that it answers and is of this program's version.

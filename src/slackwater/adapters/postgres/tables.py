@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 from sqlalchemy import (
+    BigInteger,
     Boolean,
     Column,
     Dialect,
     Index,
     Integer,
     Interval,
+    LargeBinary,
     MetaData,
     PrimaryKeyConstraint,
+    Sequence,
     Table,
     Text,
     UniqueConstraint,
     Uuid,
+    and_,
 )
 from sqlalchemy.dialects.postgresql import JSON, JSONB, TIMESTAMP
 from sqlalchemy.types import TypeDecorator
@@ -126,4 +131,143 @@ readings = Table(
     Column("workers", Integer),
     Column("oldest_age", Interval),
     PrimaryKeyConstraint("at", "lane", name="readings_pkey"),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("job", NAME, primary_key=True),
+    Column("tries", Integer, nullable=False),
+    # 0 only inside the transaction that makes the row in order to lock it.
+    Column("attempts", Integer, nullable=False),
+    Column("handed_back", Boolean, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("changed_at", Instant, nullable=False),
+)
+Index("runs_changed_at_idx", runs.c.changed_at)
+
+keys = Table(
+    "keys",
+    metadata,
+    Column("name", NAME, primary_key=True),
+    # Empty only inside the transaction that makes the row in order to lock it.
+    Column("job", NAME, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("digest", Text),
+    Column("lease", NAME),
+    Column("announced_at", Instant),
+    Column("ended_at", Instant),
+    Column("changed_at", Instant, nullable=False),
+)
+Index("keys_changed_at_idx", keys.c.changed_at)
+
+fences = Sequence("fences", metadata=metadata)
+"""One for all leases: a lease that is freed is deleted, and its next taking still gets a higher fence."""
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("name", NAME, primary_key=True),
+    Column("job", NAME, nullable=False),
+    Column("boot", Uuid, nullable=False),
+    Column("fence", BigInteger, nullable=False),
+    Column("expires_at", Instant, nullable=False),
+    Column("lives_for", Interval, nullable=False),
+)
+Index("leases_boot_idx", leases.c.boot, leases.c.job)
+
+pulse = Table(
+    "pulse",
+    metadata,
+    Column("one", Boolean, primary_key=True),
+    Column("at", Instant, nullable=False),
+    Column("up_since", Instant, nullable=False),
+    Column("lives_for", Interval, nullable=False),
+)
+"""When anybody gave a sign of life last, and since when somebody always has; one row."""
+
+
+def _message_columns(*, nullable: bool) -> list[Column[Any]]:
+    # `json`, not `jsonb`: headers are sent again in the order in which they came.
+    return [
+        Column("queue", Text, nullable=nullable),
+        Column("headers", JSON, nullable=nullable),
+        Column("body", LargeBinary, nullable=nullable),
+        Column("content_type", Text, nullable=nullable),
+        Column("content_encoding", Text, nullable=nullable),
+        Column("properties", JSON, nullable=nullable),
+    ]
+
+
+holds = Table(
+    "holds",
+    metadata,
+    Column("job", NAME, primary_key=True),
+    Column("task", Text, nullable=False),
+    Column("lane", NAME, nullable=False),
+    Column("tries", Integer, nullable=False),
+    Column("not_before", Instant, nullable=False),
+    Column("waits_for", NAME),
+    Column("start_by", Instant),
+    Column("reason", Text, nullable=False),
+    Column("held_at", Instant, nullable=False),
+    Column("claimed_by", Uuid),
+    Column("claimed_until", Instant),
+    *_message_columns(nullable=False),
+)
+Index("holds_lane_idx", holds.c.lane, holds.c.not_before, holds.c.held_at, holds.c.job)
+Index("holds_waits_for_idx", holds.c.waits_for, holds.c.not_before, postgresql_where=holds.c.waits_for.is_not(None))
+Index("holds_start_by_idx", holds.c.start_by, postgresql_where=holds.c.start_by.is_not(None))
+
+dead_letters = Table(
+    "dead_letters",
+    metadata,
+    Column("job", NAME, primary_key=True),
+    Column("task", Text, nullable=False),
+    Column("lane", NAME),
+    Column("tenant", Text),
+    Column("state", Text, nullable=False),
+    Column("cause", NAME, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("traceback", Text, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("tries", Integer, nullable=False),
+    Column("published_at", Instant),
+    Column("buried_at", Instant, nullable=False),
+    Column("replayed_as", NAME),
+    Column("replay_of", NAME),
+    Column("discarded_at", Instant),
+    *_message_columns(nullable=True),
+)
+Index("dead_letters_buried_at_idx", dead_letters.c.buried_at)
+# What counts against the limit of whole letters: never more rows than that limit for one lane and cause.
+Index(
+    "dead_letters_whole_idx",
+    dead_letters.c.lane,
+    dead_letters.c.cause,
+    postgresql_where=and_(
+        dead_letters.c.queue.is_not(None), dead_letters.c.replayed_as.is_(None), dead_letters.c.discarded_at.is_(None)
+    ),
+)
+Index("dead_letters_lane_cause_idx", dead_letters.c.lane, dead_letters.c.cause, dead_letters.c.buried_at)
+
+pauses = Table(
+    "pauses",
+    metadata,
+    Column("lane", NAME, primary_key=True),
+    Column("cause", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("since", Instant, nullable=False),
+    Column("until", Instant, nullable=False),
+)
+
+sweeps = Table(
+    "sweeps",
+    metadata,
+    Column("sweeper", NAME, primary_key=True),
+    Column("at", Instant, nullable=False),
+    Column("found_count", Integer, nullable=False),
+    Column("recovered_count", Integer, nullable=False),
+    Column("note", Text, nullable=False),
+    Column("error", Text, nullable=False),
 )

@@ -43,7 +43,7 @@ def test_a_task_is_adopted_once(make_application: Make) -> None:
     application = make_application()
     task = application.add("serve", noting([]))
     adopted = type(task)
-    adopt(task, task.guard_)
+    adopt(task, task.deliveries_)
     assert type(task) is adopted
 
 

@@ -1,0 +1,202 @@
+"""How runs end in PostgreSQL: their rows, their keys, and their leases, which are freed by deleting them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg import errors
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    Connection,
+    Delete,
+    FromClause,
+    Integer,
+    Text,
+    Update,
+    and_,
+    case,
+    delete,
+    false,
+    literal,
+    select,
+    text,
+    true,
+    tuple_,
+    update,
+)
+from sqlalchemy.dialects.postgresql import Insert, insert
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.sql.dml import ReturningDelete
+
+from slackwater.adapters.postgres.batches import unnested
+from slackwater.adapters.postgres.database import Database
+from slackwater.adapters.postgres.pulse import clock, live, moment
+from slackwater.adapters.postgres.run_rows import names
+from slackwater.adapters.postgres.tables import Instant, keys, leases, runs
+from slackwater.adapters.rounds import rounds
+from slackwater.core.admissions import key_state
+from slackwater.core.job import JobState
+from slackwater.ports.delivery import Finish
+
+_OPEN = sorted(state.value for state in JobState if not state.final)
+_ENDED = sorted(state.value for state in JobState if state.final)
+_JOB, _TRIES = Column("job", Text), Column("tries", Integer)
+_FINISH: list[Column[Any]] = [
+    _JOB,
+    _TRIES,
+    Column("state", Text),
+    Column("key", Text),
+    Column("key_state", Text),
+    Column("lease", Text),
+    Column("fence", BigInteger),
+    Column("digest", Text),
+    Column("ended_at", Instant),
+]
+_WAIT_FOR_LOCK = text("SET LOCAL lock_timeout = '1s'")
+
+
+def finish(connection: Connection, finishes: Sequence[Finish]) -> Delete | None:
+    """Record how bodies ended, and free their leases.
+
+    Returns:
+        What frees the leases that were locked; None where none was.
+    """
+    for part in rounds(finishes, by=lambda one: one.job):
+        rows = [_finish_row(one) for one in part]
+        batch = unnested(_FINISH, rows)
+        connection.execute(_ended_runs(batch))
+        if any(one.key is not None for one in part):
+            connection.execute(_ended_keys(batch))
+    held = [(one.lease, one.fence) for one in finishes if one.lease is not None and one.fence is not None]
+    if not held:
+        return None
+    ours = _fenced(held)
+    freed_names = set(connection.execute(freed(ours)).scalars())
+    left = [each for each in held if each[0] not in freed_names]
+    return delete(leases).where(_fenced(left)) if left else None
+
+
+def _finish_row(one: Finish) -> tuple[Any, ...]:
+    ended_at = one.ended_at if one.state.final else None
+    state = key_state(one.state).value
+    return (one.job, one.tries, one.state.value, one.key, state, one.lease, one.fence, one.digest, ended_at)
+
+
+def _ended_runs(batch: FromClause) -> Insert:
+    one = batch.c
+    rows = (
+        select(one.job, one.tries, literal(1), false(), one.state, clock()).where(~_replaced(batch)).order_by(one.job)
+    )
+    columns = [runs.c.job, runs.c.tries, runs.c.attempts, runs.c.handed_back, runs.c.state, runs.c.changed_at]
+    new = insert(runs).from_select(columns, rows)
+    changed = {"tries": new.excluded.tries, "state": new.excluded.state, "changed_at": new.excluded.changed_at}
+    return new.on_conflict_do_update(
+        index_elements=["job"],
+        set_=changed | {"attempts": _attempts(new.excluded.tries)},
+        where=and_(runs.c.state.in_(_OPEN), runs.c.tries <= new.excluded.tries),
+    )
+
+
+def _attempts(tries: ColumnElement[int]) -> ColumnElement[int]:
+    return case((runs.c.tries == tries, runs.c.attempts), else_=literal(1))
+
+
+def _replaced(batch: FromClause) -> ColumnElement[bool]:
+    """Return the condition that a later delivery of the same job has its lease by now."""
+    later = and_(leases.c.name == batch.c.lease, leases.c.job == batch.c.job, leases.c.fence > batch.c.fence)
+    return select(literal(1)).select_from(leases).where(later).exists()
+
+
+def _ended_keys(batch: FromClause) -> Update:
+    one = batch.c
+    superseded = select(literal(1)).select_from(runs).where(runs.c.job == one.job, runs.c.tries > one.tries).exists()
+    locked = (
+        select(keys.c.name, one.key_state, one.digest, one.ended_at)
+        .join_from(keys, batch, and_(keys.c.name == one.key, keys.c.job == one.job))
+        .where(keys.c.state.in_(_OPEN), ~superseded, ~_replaced(batch))
+        .order_by(one.key)
+        .with_for_update(of=keys)
+        .cte("locked")
+    )
+    new = locked.c
+    values = {"state": new.key_state, "digest": new.digest, "ended_at": new.ended_at, "lease": None}
+    return update(keys).where(keys.c.name == new.name).values(**values, changed_at=clock())
+
+
+def hand_back(connection: Connection, jobs: Sequence[tuple[str, int]], *, boot: UUID | None) -> Delete:
+    """Record that deliveries go back, and free their leases; return what frees those that were locked."""
+    for part in rounds(jobs, by=lambda one: one[0]):
+        batch = unnested([_JOB, _TRIES], part)
+        connection.execute(_handed_back(batch, boot=boot))
+    theirs = leases.c.job == names(job for job, _ in jobs).any_()
+    condition = theirs if boot is None else and_(theirs, leases.c.boot == boot)
+    connection.execute(freed(condition))
+    return delete(leases).where(condition)
+
+
+def _handed_back(batch: FromClause, *, boot: UUID | None) -> Insert:
+    one = batch.c
+    rows = select(one.job, one.tries, literal(1), true(), literal(JobState.QUEUED.value), clock()).order_by(one.job)
+    if boot is not None:
+        others = and_(leases.c.job == one.job, leases.c.boot != boot)
+        rows = rows.where(~select(literal(1)).select_from(leases).where(others).exists())
+    columns = [runs.c.job, runs.c.tries, runs.c.attempts, runs.c.handed_back, runs.c.state, runs.c.changed_at]
+    new = insert(runs).from_select(columns, rows)
+    changed = {name: new.excluded[name] for name in ("tries", "handed_back", "state", "changed_at")}
+    return new.on_conflict_do_update(
+        index_elements=["job"],
+        set_=changed | {"attempts": _attempts(new.excluded.tries)},
+        where=and_(runs.c.state.in_(_OPEN), runs.c.tries <= new.excluded.tries),
+    )
+
+
+def freed(*conditions: ColumnElement[bool]) -> ReturningDelete[Any]:
+    """Return what deletes leases without waiting for those that a transaction has locked; it returns their names.
+
+    The connection of a worker that is stopped, or dead on another machine, may keep a lock for minutes.
+    """
+    theirs = select(leases.c.name).where(*conditions).order_by(leases.c.name).with_for_update(skip_locked=True)
+    return delete(leases).where(leases.c.name.in_(theirs)).returning(leases.c.name)
+
+
+def free_later(database: Database, left: Delete | None) -> None:
+    """Free leases that were locked a moment ago, most likely by their renewal; what stays locked lapses by itself."""
+    if left is None:
+        return
+
+    def free(connection: Connection) -> None:
+        connection.execute(_WAIT_FOR_LOCK)
+        try:
+            connection.execute(left)
+        except DBAPIError as error:
+            if not isinstance(error.orig, errors.LockNotAvailable):
+                raise
+
+    database.transact(free)
+
+
+def outdated(before: datetime) -> list[Delete]:
+    """Return what deletes ended runs, ended keys and lapsed leases that changed last before an instant.
+
+    Locked rows are left out: they are about to change, and waiting for them in no order could be a circle.
+    """
+    at = moment()
+    gone = [
+        select(runs.c.job).where(runs.c.state.in_(_ENDED), runs.c.changed_at < before),
+        select(keys.c.name).where(keys.c.state.in_(_ENDED), keys.c.changed_at < before),
+        select(leases.c.name).join_from(leases, at, true()).where(leases.c.expires_at < before, ~live(at)),
+    ]
+    return [
+        delete(one.table).where(one.in_(query.with_for_update(of=one.table, skip_locked=True)))
+        for one, query in zip((runs.c.job, keys.c.name, leases.c.name), gone, strict=True)
+    ]
+
+
+def _fenced(held: Sequence[tuple[str, int]]) -> ColumnElement[bool]:
+    batch = unnested([leases.c.name, leases.c.fence], held)
+    return tuple_(leases.c.name, leases.c.fence).in_(select(batch.c.name, batch.c.fence))

@@ -1,0 +1,168 @@
+"""Runs, keys and leases in PostgreSQL: who may start, who has which key, who holds which lease."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, Interval, literal, select, update
+from sqlalchemy.orm import Session, scoped_session
+
+from slackwater.adapters.postgres import fencing, run_endings, run_rows
+from slackwater.adapters.postgres.database import Database
+from slackwater.adapters.postgres.pulse import beat, clock, quickly
+from slackwater.adapters.postgres.tables import keys, leases, runs
+from slackwater.core.admission import Ask, Key, Lease, Run, WhenTaken
+from slackwater.core.admissions import Known, admit_each, announce_each
+from slackwater.ports.delivery import Announcement, Begun, Finish
+
+
+class PostgresRuns:
+    """The run store. An admission is one transaction of few statements, whatever the number of deliveries."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def begin(self, asks: Sequence[Ask]) -> Sequence[Begun]:
+        """Decide for each delivery with `core.admission.admit`, and write what was decided.
+
+        Raises:
+            StoreUnavailable: The database does not answer; where that was at the commit, it may have been written.
+        """
+        return self._database.transact(lambda connection: _begin(connection, asks)) if asks else []
+
+    def finish(self, finishes: Sequence[Finish]) -> None:
+        """Record how bodies ended, and free their leases."""
+        if not finishes:
+            return
+        left = self._database.transact(lambda connection: run_endings.finish(connection, finishes))
+        run_endings.free_later(self._database, left)
+
+    def announce(self, announcements: Sequence[Announcement], *, at: datetime, stale_before: datetime) -> Sequence[str]:
+        """Claim keys at dispatch; return for each the job that has the key now."""
+        if not announcements:
+            return []
+        return self._database.transact(
+            lambda connection: _announce(connection, announcements, at=at, stale_before=stale_before)
+        )
+
+    def hand_back(self, jobs: Sequence[tuple[str, int]], *, boot: UUID | None = None) -> None:
+        """Record that deliveries go back to their queues, and free their leases."""
+        if jobs:
+            left = self._database.transact(lambda connection: run_endings.hand_back(connection, jobs, boot=boot))
+            run_endings.free_later(self._database, left)
+
+    def renew(self, boot: UUID, jobs: Sequence[str], *, lives_for: timedelta) -> None:
+        """Renew the leases of a worker's bodies, in one statement; without any, be noted alive."""
+        span = literal(lives_for, Interval)
+        mine = (
+            select(leases.c.name)
+            .where(leases.c.boot == boot, leases.c.job == run_rows.names(jobs).any_())
+            .order_by(leases.c.name)
+            .with_for_update(skip_locked=True)
+            .cte("mine")
+        )
+        statement = (
+            update(leases)
+            .where(leases.c.name == mine.c.name, quickly())
+            .values(expires_at=clock() + span, lives_for=span)
+            .add_cte(beat(lives_for).cte("beat"))
+        )
+        self._database.run(lambda connection: connection.execute(statement))
+
+    def lapse(self, boot: UUID, jobs: Sequence[str]) -> None:
+        """End the leases of a worker's bodies that have died; one whose fence is being checked ends by itself."""
+        if jobs:
+            statement = run_endings.freed(leases.c.boot == boot, leases.c.job == run_rows.names(jobs).any_())
+            self._database.run(lambda connection: connection.execute(statement))
+
+    def lapse_all(self, boot: UUID) -> None:
+        """End all leases of a worker process that is dead; one whose fence is being checked ends by itself."""
+        statement = run_endings.freed(leases.c.boot == boot)
+        self._database.run(lambda connection: connection.execute(statement))
+
+    def check_fence(self, connection: Any, *, lease: str, fence: int) -> None:
+        """Make sure, inside a caller's own transaction, that a lease is still held under a fence.
+
+        Raises:
+            StaleFence: It is not.
+            ConfigurationError: The connection is in no transaction.
+        """
+        schema = self._database.schema
+        if isinstance(connection, (Session, scoped_session)):
+            connection = connection.connection()
+        if isinstance(connection, Connection):
+            fencing.check_fence(connection, schema=schema, lease=lease, fence=fence)
+        else:
+            fencing.check_fence_with(connection, schema=schema, lease=lease, fence=fence)
+
+    def runs(self, jobs: Iterable[str]) -> Mapping[str, Run]:
+        """Return the runs of those jobs that have one."""
+        query = select(runs).where(runs.c.job == run_rows.names(jobs).any_())
+        rows = self._database.run(lambda connection: connection.execute(query).all())
+        return {row.job: run_rows.run_of(row) for row in rows}
+
+    def key(self, name: str) -> Key | None:
+        """Return what is known of a key."""
+        query = select(keys).where(keys.c.name == name)
+        row = self._database.run(lambda connection: connection.execute(query).one_or_none())
+        return None if row is None else run_rows.key_of(row)
+
+    def lease(self, name: str) -> Lease | None:
+        """Return who holds a lease; None where it is free."""
+        found = self._database.run(lambda connection: run_rows.read_leases(connection, [name])).get(name)
+        return found if found is not None and found.live else None
+
+    def now(self) -> datetime:
+        """Return the database's clock, in UTC."""
+        return self._database.run(lambda connection: connection.execute(select(clock())).scalar_one())
+
+    def prune(self, *, before: datetime) -> int:
+        """Delete ended runs, ended keys and lapsed leases that changed last before an instant; return how many."""
+        return self._database.run(
+            lambda connection: sum(connection.execute(one).rowcount for one in run_endings.outdated(before))
+        )
+
+
+def _begin(connection: Connection, asks: Sequence[Ask]) -> list[Begun]:
+    leased = [ask.lease for ask in asks if ask.lease is not None]
+    jobs, key_names = {ask.job for ask in asks}, {ask.key.name for ask in asks if ask.key is not None}
+    known_runs = run_rows.lock_runs(connection, jobs)
+    known_keys = run_rows.lock_keys(connection, key_names)
+    made = run_rows.make_leases(connection, [rule.name for rule in leased])
+    known_leases, locked = run_rows.lock_leases(
+        connection,
+        [*(rule.name for rule in leased), *(key.lease for key in known_keys.values() if key.lease is not None)],
+        replacing={rule.name for rule in leased if rule.when_taken is WhenTaken.REPLACE},
+    )
+    known = Known(runs=known_runs, keys=known_keys, leases=known_leases, locked=locked)
+    result = admit_each(asks, known, fences=run_rows.next_fences(connection, len(leased)))
+    run_rows.write_runs(connection, result.runs)
+    run_rows.write_keys(connection, result.keys)
+    run_rows.write_leases(connection, result.leases)
+    run_rows.remove_leases(connection, (made - result.leases.keys()) | result.ended)
+    run_rows.remove_empty(
+        connection,
+        jobs=jobs - known_runs.keys() - result.runs.keys(),
+        key_names=key_names - known_keys.keys() - result.keys.keys(),
+    )
+    return [Begun(admission=admission, fence=fence) for admission, fence in result.decided]
+
+
+def _announce(
+    connection: Connection, announcements: Sequence[Announcement], *, at: datetime, stale_before: datetime
+) -> tuple[str, ...]:
+    known_keys = run_rows.lock_keys(connection, {one.key.name for one in announcements})
+    holders = [key.lease for key in known_keys.values() if key.lease is not None]
+    known_leases, locked = run_rows.lock_leases(connection, holders)
+    result = announce_each(
+        [(one.job, one.key) for one in announcements],
+        Known(keys=known_keys, leases=known_leases, locked=locked),
+        at=at,
+        stale_before=stale_before,
+    )
+    run_rows.write_keys(connection, result.keys)
+    run_rows.remove_leases(connection, result.ended)
+    return result.jobs
