@@ -257,9 +257,8 @@ def run_after(ask: Ask, found: Run | None, admission: Admission) -> Run | None:
         case Wait():
             # Held, so that the delivery that is released later is no copy of a body that runs.
             return Run(job=ask.job, tries=ask.tries, attempts=_attempt(ask, found) - 1, state=JobState.HELD)
-        case Bury():
-            return Run(job=ask.job, tries=ask.tries, attempts=admission.attempts, state=JobState.DEAD)
-        case Resolve():
+        case Bury() | Resolve():
+            # Not dead before its dead letter is kept: a crash in between comes here again.
             return None
 
 

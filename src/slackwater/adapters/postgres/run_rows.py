@@ -65,7 +65,7 @@ def lock_runs(connection: Connection, jobs: Iterable[str]) -> dict[str, Run]:
     statement = new.on_conflict_do_update(index_elements=["job"], set_={"changed_at": runs.c.changed_at}).returning(
         runs
     )
-    return {row.job: run_of(row) for row in connection.execute(statement) if row.attempts}
+    return {row.job: run_of(row) for row in connection.execute(statement) if row.changed_at != _LONG_AGO}
 
 
 def lock_keys(connection: Connection, wanted: Iterable[str]) -> dict[str, Key]:
