@@ -7,24 +7,32 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from threading import Lock
 from typing import Any
+from uuid import UUID, uuid4
 
+import structlog
 from celery import Celery, signals
 
+from slackwater.adapters.brokers.recovery import open_recovery
 from slackwater.adapters.celery.configuration import configure, conflicts, queues_of
 from slackwater.adapters.celery.fan_out import AnyTask, FanOut, FanOuts
 from slackwater.adapters.celery.guarding import Guard, GuardedRegistry
+from slackwater.adapters.celery.owning import enter_at_each_connection, own
 from slackwater.adapters.celery.presence import Heartbeat, counts_of
 from slackwater.adapters.celery.publishing import Listener, Seam, install
 from slackwater.adapters.celery.successors import Successors
+from slackwater.adapters.celery.sweeping import Sweeping
 from slackwater.adapters.clock import SystemClock
 from slackwater.adapters.embedded import follow_parent
 from slackwater.compose import open_store
 from slackwater.core.lane import Lane, by_name, find
+from slackwater.core.liveness import Owner
 from slackwater.core.schedule import Schedule
-from slackwater.errors import ConfigurationError
-from slackwater.ports import Clock, Store
+from slackwater.engine.dead_workers import DeadWorkers
+from slackwater.errors import BrokerUnavailable, ConfigurationError
+from slackwater.ports import Clock, Recovery, Store
 from slackwater.settings import Settings
 
+log = structlog.get_logger("slackwater.worker")
 _ATTRIBUTE = "slackwater"
 NAMED = 5
 """How many tasks a note names."""
@@ -111,6 +119,28 @@ class Slackwater:
                 self._store = open_store(self._address, prefix=self._prefix)
             return self._store
 
+    @property
+    def realm(self) -> str:
+        """Return whose workers sweep for each other: an environment of one application, on one broker."""
+        return f"{self._prefix}{self.app.main or ''}"
+
+    def dead_workers(self, recovery: Recovery, *, itself: Owner | None = None) -> DeadWorkers:
+        """Put the sweeper of dead workers together.
+
+        Args:
+            recovery: What holds their messages; a connection of this sweeper's own.
+            itself: The worker process that it lives in; None for none.
+        """
+        return DeadWorkers(
+            presence=self.store.presence,
+            recovery=recovery,
+            leases=_Leases(self),
+            clock=self.clock,
+            lives_for=self.settings.presence_lives_for,
+            frozen_after=self.settings.frozen_after,
+            itself=lambda: itself,
+        )
+
     def lane_of(self, task: str) -> str | None:
         """Return the lane of a task by its name; None for a task without lane, or one that is not registered."""
         lane = getattr(self.app.tasks.get(task), "lane", None)
@@ -190,34 +220,92 @@ class Slackwater:
         return found
 
 
+class _Leases:
+    """The leases of a store that keeps some."""
+
+    def __init__(self, sw: Slackwater) -> None:
+        self._sw = sw
+
+    def lapse_all(self, boot: UUID) -> None:
+        runs = getattr(self._sw.store, "runs", None)
+        if runs is not None:
+            runs.lapse_all(boot)
+
+
 def _connect(sw: Slackwater) -> None:
     """Follow the signals of this application's workers. Receivers are kept by the application, not by the module."""
-    beats: list[Heartbeat] = []
+    lives: dict[str, _Life] = {}
+
+    def initialised(sender: Any = None, instance: Any = None, **_: Any) -> None:
+        if instance.app is not sw.app:
+            return
+        lives[str(sender)] = life = _Life(sw, Owner(worker=str(sender), boot=uuid4()))
+        own(sw.app, life.owner)
+
+    def owner_here() -> Owner | None:
+        return next((life.owner for life in lives.values()), None)
 
     def ready(sender: Any = None, **_: Any) -> None:
         if sender.app is not sw.app:
             return
-        slots = int(sender.pool.num_processes)
-        beat = Heartbeat(
-            worker=str(sender.hostname),
-            store=lambda: sw.store,
-            counts=lambda: counts_of(sw.app, lanes=sw.queues, lane_of=sw.lane_of, slots=slots),
-            clock=sw.clock,
-            settings=sw.settings,
-        )
-        beat.start()
-        beats.append(beat)
+        worker = str(sender.hostname)
+        # A worker that a test starts inside of its own process sends no celeryd_init.
+        life = lives.setdefault(worker, _Life(sw, Owner(worker=worker, boot=uuid4())))
+        life.begin(slots=int(sender.pool.num_processes))
 
     def shut_down(**_: Any) -> None:
-        while beats:
-            beats.pop().stop()
+        while lives:
+            lives.popitem()[1].end()
 
     def forked(**_: Any) -> None:
         follow_parent()
         if sw._store is not None:
             sw._store.release_connections()
 
-    sw._receivers = (ready, shut_down, forked)  # type: ignore[attr-defined]
+    sw._receivers = (initialised, ready, shut_down, forked)  # type: ignore[attr-defined]
+    signals.celeryd_init.connect(initialised)
     signals.worker_ready.connect(ready)
     signals.worker_shutdown.connect(shut_down)
     signals.worker_process_init.connect(forked)
+    enter_at_each_connection(sw.app, owner_of=owner_here, realm=sw.realm)
+
+
+class _Life:
+    """What runs beside a worker, from when it is ready until its end."""
+
+    def __init__(self, sw: Slackwater, owner: Owner) -> None:
+        self._sw, self.owner = sw, owner
+        self._beat: Heartbeat | None = None
+        self._sweeping: Sweeping | None = None
+
+    def begin(self, *, slots: int) -> None:
+        sw = self._sw
+        self._beat = Heartbeat(
+            worker=self.owner.worker,
+            boot=self.owner.boot,
+            store=lambda: sw.store,
+            counts=lambda: counts_of(sw.app, lanes=sw.queues, lane_of=sw.lane_of, slots=slots),
+            clock=sw.clock,
+            settings=sw.settings,
+        )
+        self._beat.start()
+        recovery = open_recovery(sw.app, realm=sw.realm)
+        sweeper = sw.dead_workers(recovery, itself=self.owner)
+        self._sweeping = Sweeping(owner=self.owner, sweeper=sweeper, recovery=recovery, every=sw.settings.sweep_every)
+        self._sweeping.start()
+
+    def end(self) -> None:
+        """End what runs, and hand back what the worker's own farewell left in its hands."""
+        if self._sweeping is not None:
+            self._sweeping.stop()
+            self._hand_back(self._sweeping.recovery)
+        if self._beat is not None:
+            self._beat.stop()
+
+    def _hand_back(self, recovery: Recovery) -> None:
+        try:
+            recovery.restore(self.owner)
+            recovery.forget(self.owner)
+        except BrokerUnavailable as error:
+            log.warning("not handed back, others will find it", worker=self.owner.worker, error=str(error))
+        recovery.close()

@@ -26,6 +26,8 @@ class Settings:
         presence_lives_for: How long a row counts; at least twice `presence_every`.
         probe_every: How often the balancer reads the lanes.
         settle_every: How often the balancer looks at open occurrences.
+        sweep_every: How often a process looks for dead workers.
+        frozen_after: A worker that is silent that long beyond its presence is dead, though the broker still sees it.
         readings_kept_for: Older readings are deleted.
         publish_batch: Jobs of a fan-out that are published at once.
 
@@ -35,15 +37,17 @@ class Settings:
 
     store_url: str | None = None
     tempo: Tempo = field(default_factory=Tempo.real)
-    presence_every: timedelta = timedelta(seconds=3)
-    presence_lives_for: timedelta = timedelta(seconds=10)
+    presence_every: timedelta = timedelta(seconds=2)
+    presence_lives_for: timedelta = timedelta(seconds=6)
     probe_every: timedelta = timedelta(seconds=5)
     settle_every: timedelta = timedelta(seconds=2)
+    sweep_every: timedelta = timedelta(seconds=2)
+    frozen_after: timedelta = timedelta(seconds=30)
     readings_kept_for: timedelta = timedelta(days=7)
     publish_batch: int = 200
 
     def __post_init__(self) -> None:
-        for name in ("presence_every", "probe_every", "settle_every", "readings_kept_for"):
+        for name in ("presence_every", "probe_every", "settle_every", "sweep_every", "readings_kept_for"):
             if getattr(self, name) < timedelta(milliseconds=100):
                 raise ConfigurationError(f"setting {name}: must be at least 0.1 s, not {getattr(self, name)}")
         if self.presence_lives_for < 2 * self.presence_every:

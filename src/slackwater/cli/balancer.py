@@ -9,11 +9,12 @@ from typing import Any
 import click
 
 from slackwater.adapters.brokers import open_gauge
+from slackwater.adapters.brokers.recovery import open_recovery
 from slackwater.adapters.brokers.results import CeleryResults
 from slackwater.adapters.celery.publisher import CeleryPublisher
 from slackwater.app import Slackwater
 from slackwater.cli.main import load_shared
-from slackwater.engine.balancer import Balancer
+from slackwater.engine.balancer import Balancer, Duty
 from slackwater.engine.probe import Probe
 from slackwater.engine.settle import Settler
 from slackwater.engine.tick import Ticker
@@ -56,7 +57,7 @@ def balancer_of(sw: Slackwater) -> Balancer:
     settler = Settler(
         occurrences=store.occurrences, fan_outs=store.fan_outs, results=CeleryResults(sw.app), clock=clock
     )
-    return Balancer(
+    balancer = Balancer(
         ticker=ticker,
         settler=settler,
         probe=probe_of(sw),
@@ -64,3 +65,6 @@ def balancer_of(sw: Slackwater) -> Balancer:
         clock=clock,
         settings=sw.settings,
     )
+    dead_workers = sw.dead_workers(open_recovery(sw.app, realm=sw.realm))
+    balancer.take_on(Duty("dead workers", dead_workers.sweep, sw.settings.sweep_every))
+    return balancer

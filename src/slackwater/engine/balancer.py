@@ -84,6 +84,10 @@ class Balancer:
             ),
         ]
 
+    def take_on(self, duty: Duty) -> None:
+        """Do one thing more, from the next step on."""
+        self._duties.append(duty)
+
     def run(self, stop: Event) -> None:
         """Work until `stop` is set."""
         log.info("balancer runs")

@@ -1,5 +1,7 @@
 """The RabbitMQ node that fault tests may kill."""
 
+from typing import Any
+
 import kombu
 import pytest
 from tests.rabbitmq_node import RabbitMQNode
@@ -7,7 +9,7 @@ from tests.rabbitmq_node import RabbitMQNode
 pytestmark = pytest.mark.rabbitmq
 
 
-def _declare(url: str, name: str, channel: object) -> kombu.Queue:
+def _declare(url: str, name: str, channel: Any) -> kombu.Queue:
     queue: kombu.Queue = kombu.Queue(name, durable=True, queue_arguments={"x-queue-type": "quorum"}, channel=channel)
     queue.declare()
     return queue

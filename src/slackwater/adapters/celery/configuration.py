@@ -12,8 +12,6 @@ from kombu import Exchange, Queue
 from slackwater.core.lane import Lane
 from slackwater.errors import ConfigurationError
 
-VISIBILITY_TIMEOUT_S = 6 * 3600
-"""Longer than any body should run: a message of Valkey comes back earlier only when its worker is known to be dead."""
 SPARE_CONNECTIONS = 20
 
 DEMANDED: Mapping[str, tuple[Any, str]] = {
@@ -50,13 +48,6 @@ def conflicts(app: Celery) -> list[str]:
             "setting result_backend = 'rpc://' conflicts with Slackwater: rpc results can be read once, by their "
             "caller; set result_backend to a Valkey or Redis URL"
         )
-    options = conf.broker_transport_options or {}
-    given = options.get("visibility_timeout")
-    if is_redis(app) and given is not None and given < VISIBILITY_TIMEOUT_S:
-        found.append(
-            f"setting broker_transport_options['visibility_timeout'] = {given} conflicts with Slackwater, which needs "
-            f"{VISIBILITY_TIMEOUT_S} (a job that runs longer would be started a second time beside itself); remove it"
-        )
     return found
 
 
@@ -88,8 +79,8 @@ def configure(app: Celery, lanes: Mapping[str, Lane], *, prefix: str) -> None:
 
 def _transport_options(app: Celery) -> dict[str, Any]:
     if is_redis(app):
-        given = (app.conf.broker_transport_options or {}).get("visibility_timeout", VISIBILITY_TIMEOUT_S)
-        return {"visibility_timeout": given, "socket_keepalive": True}
+        # Not a word on visibility: a worker owns what it takes, and sets that when it starts (see `owning`).
+        return {"socket_keepalive": True}
     return {"confirm_publish": True}
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import structlog
 
@@ -32,7 +32,7 @@ class Heartbeat:
     counts: Callable[[], Mapping[str, LaneCounts]]
     clock: Clock
     settings: Settings
-    boot: UUID = field(default_factory=uuid4)
+    boot: UUID
     _stop: threading.Event = field(default_factory=threading.Event, init=False)
     _thread: threading.Thread | None = field(default=None, init=False)
     _started_at: datetime | None = field(default=None, init=False)

@@ -2,14 +2,18 @@
 
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from celery import Celery
 from kombu import Queue
 
 from slackwater import Lane, Slackwater
-from slackwater.adapters.celery.configuration import DEMANDED, VISIBILITY_TIMEOUT_S, conflicts
+from slackwater.adapters.brokers.unacked import NEVER_S, keys_of
+from slackwater.adapters.celery.configuration import DEMANDED, conflicts
+from slackwater.adapters.celery.owning import own
 from slackwater.adapters.memory import MemoryStore
+from slackwater.core.liveness import Owner
 from slackwater.errors import ConfigurationError
 
 MakeApp = Callable[..., Celery]
@@ -25,7 +29,6 @@ CONFLICTS: list[tuple[str, Any, str]] = [
     ("task_always_eager", True, "needs False (work runs in lanes)"),
     ("result_backend", None, "set result_backend"),
     ("result_backend", "rpc://", "set result_backend to a Valkey or Redis URL"),
-    ("broker_transport_options", {"visibility_timeout": 60}, f"needs {VISIBILITY_TIMEOUT_S}"),
 ]
 
 
@@ -70,16 +73,21 @@ def test_what_the_lanes_need_is_set(make_app: MakeApp) -> None:
     app = make_app(broker_url=REDIS, task_acks_late=True)
     around(app)
     assert {name: app.conf[name] for name in DEMANDED} == {name: value for name, (value, _) in DEMANDED.items()}
-    assert app.conf.broker_transport_options["visibility_timeout"] == VISIBILITY_TIMEOUT_S
     assert app.conf.redis_max_connections >= 60
     assert not conflicts(app)
 
 
-def test_a_longer_visibility_timeout_stays(make_app: MakeApp) -> None:
-    given = {"visibility_timeout": 2 * VISIBILITY_TIMEOUT_S, "global_keyprefix": "x"}
-    app = make_app(broker_url=REDIS, broker_transport_options=given)
+def test_a_worker_owns_what_it_takes_and_its_messages_never_become_visible_by_themselves(make_app: MakeApp) -> None:
+    app = make_app(broker_url=REDIS, broker_transport_options={"visibility_timeout": 60, "global_keyprefix": "x"})
     around(app)
-    assert {name: app.conf.broker_transport_options[name] for name in given} == given
+    owner = Owner(worker="till@one", boot=uuid4())
+
+    own(app, owner)
+
+    options = app.conf.broker_transport_options
+    assert options["visibility_timeout"] == NEVER_S
+    assert options["unacked_key"] == keys_of(owner).messages
+    assert options["global_keyprefix"] == "x"
 
 
 def test_rabbitmq_gets_confirmed_publishing_and_quorum_queues(make_app: MakeApp) -> None:
