@@ -7,6 +7,27 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+STALE_HEADERS = frozenset(
+    {
+        "redelivered",
+        "x-delivery-count",
+        "x-death",
+        "x-first-death-exchange",
+        "x-first-death-queue",
+        "x-first-death-reason",
+        "x-last-death-exchange",
+        "x-last-death-queue",
+        "x-last-death-reason",
+    }
+)
+"""What a broker writes onto a message about its deliveries. Published again it would speak of deliveries that were none
+of the new message's: a fresh retry would count as redelivered."""
+
+
+def fresh(headers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return headers without what a broker wrote about earlier deliveries, in their order."""
+    return {name: value for name, value in headers.items() if name not in STALE_HEADERS}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Message:

@@ -22,6 +22,7 @@ from celery.exceptions import Ignore
 from slackwater.adapters.celery.successors import Successors
 from slackwater.core.guard import Expire, may_start
 from slackwater.core.job import HEADER, Mark
+from slackwater.core.message import STALE_HEADERS, fresh
 from slackwater.ports import Clock
 
 
@@ -164,8 +165,10 @@ def _send(
         return
 
     def hand_over(producer: Any, mark: Mark) -> None:
+        for stale in STALE_HEADERS & message.headers.keys():
+            del message.headers[stale]
         message.headers[HEADER] = mark.to_header()
-        options["headers"] = {**(options.get("headers") or {}), HEADER: mark.to_header()}
+        options["headers"] = {**fresh(options.get("headers") or {}), HEADER: mark.to_header()}
         stock(producer, name, message, **options)
         seam.confirmed(Published(job=job, task=name, lane=mark.lane, parent=headers.get("parent_id"), mark=mark))
 
