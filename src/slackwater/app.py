@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
 from typing import Any
 from uuid import UUID, uuid4
@@ -12,18 +13,23 @@ from uuid import UUID, uuid4
 import structlog
 from celery import Celery, signals
 
+from slackwater.adapters.brokers.dead_letters import Drain
+from slackwater.adapters.brokers.queues import refused_queues
 from slackwater.adapters.brokers.recovery import open_recovery
-from slackwater.adapters.celery.configuration import configure, conflicts, queues_of
+from slackwater.adapters.celery.broker_letters import BrokerLetters
+from slackwater.adapters.celery.configuration import configure, conflicts, is_redis, queues_of
 from slackwater.adapters.celery.fan_out import AnyTask, FanOut, FanOuts
 from slackwater.adapters.celery.guarding import Guard, GuardedRegistry
 from slackwater.adapters.celery.owning import enter_at_each_connection, own
 from slackwater.adapters.celery.presence import Heartbeat, counts_of
 from slackwater.adapters.celery.publishing import Listener, Seam, install
+from slackwater.adapters.celery.run_times import too_long, unlimited
 from slackwater.adapters.celery.successors import Successors
 from slackwater.adapters.celery.sweeping import Sweeping
 from slackwater.adapters.clock import SystemClock
 from slackwater.adapters.embedded import follow_parent
 from slackwater.compose import open_store
+from slackwater.core.dead_letter import DeadLetter
 from slackwater.core.lane import Lane, by_name, find
 from slackwater.core.liveness import Owner
 from slackwater.core.schedule import Schedule
@@ -34,6 +40,7 @@ from slackwater.settings import Settings
 
 log = structlog.get_logger("slackwater.worker")
 _ATTRIBUTE = "slackwater"
+EXIT_BAD_INPUT = 2
 NAMED = 5
 """How many tasks a note names."""
 
@@ -79,13 +86,15 @@ class Slackwater:
         self._store = store if store is not None and not isinstance(store, str) else None
         self._address = self.settings.store_url or (store if isinstance(store, str) else None)
         self._opening = Lock()
-        configure(app, self.lanes, prefix=prefix)
+        configure(app, self.lanes, prefix=prefix, delivery_limit=self.settings.rabbitmq_delivery_limit)
         successors = Successors()
-        guard = Guard(app=app, clock=self.clock, store=lambda: self.store, successors=successors)
-        self._seam = Seam(app=app, clock=self.clock, lane_of=self.lane_of, expire=guard.expire, successors=successors)
+        self._guard = Guard(app=app, clock=self.clock, store=lambda: self.store, successors=successors)
+        self._seam = Seam(
+            app=app, clock=self.clock, lane_of=self.lane_of, expire=self._guard.expire, successors=successors
+        )
         install(app, self._seam)
         registry: Any = app  # the stubs leave the registry out
-        registry._tasks = GuardedRegistry(registry._tasks, guard)
+        registry._tasks = GuardedRegistry(registry._tasks, self._guard)
         setattr(app, _ATTRIBUTE, self)
         _connect(self)
 
@@ -141,6 +150,17 @@ class Slackwater:
             itself=lambda: itself,
         )
 
+    def broker_letters(self, bury: Callable[[DeadLetter], None]) -> Callable[[], int]:
+        """Return what drains the broker's own dead letters, one batch a call; see `BrokerLetters` and `Drain`.
+
+        Args:
+            bury: Keeps a dead letter; must be safe to repeat for a job.
+        """
+        lanes = {queue: lane for lane, queue in self.queues.items()}
+        letters = BrokerLetters(app=self.app, guard=self._guard, bury=bury, lane_of=lanes.get, clock=self.clock)
+        drain = Drain(self.app, prefix=self._prefix)
+        return lambda: drain.drain(letters.end)
+
     def lane_of(self, task: str) -> str | None:
         """Return the lane of a task by its name; None for a task without lane, or one that is not registered."""
         lane = getattr(self.app.tasks.get(task), "lane", None)
@@ -181,6 +201,31 @@ class Slackwater:
         if found := [*conflicts(self.app), *self._unknown_lanes(), *self._unknown_tasks()]:
             raise ConfigurationError(*found)
 
+    def check_broker(self, lanes: Iterable[str]) -> None:
+        """Make sure that RabbitMQ will do what lanes need; nothing is asked of Valkey.
+
+        Args:
+            lanes: Those whose jobs' time limits are compared with RabbitMQ's consumer timeout.
+
+        Raises:
+            ConfigurationError: Queues that are there with other arguments, jobs that may run too long.
+        """
+        if is_redis(self.app):
+            return
+        found = too_long(self.app, self._tasks_of(lanes), timeout=self.settings.rabbitmq_consumer_timeout)
+        try:
+            found += refused_queues(self.app)
+        except BrokerUnavailable as error:
+            # A worker waits for its broker; it is no mistake of the application's.
+            log.warning("queues not compared with the broker's", error=str(error))
+        if found:
+            raise ConfigurationError(*found)
+
+    def _tasks_of(self, lanes: Iterable[str]) -> dict[str, str]:
+        """Return the lane of each task that is in one of these lanes."""
+        wanted = set(lanes)
+        return {name: lane for name in sorted(self.app.tasks) if (lane := self.lane_of(name)) in wanted and lane}
+
     def notes(self) -> list[str]:
         """List what is allowed and may still surprise: tasks that opt out of a delivery setting, or have no lane."""
         own = {name: task for name, task in sorted(self.app.tasks.items()) if not name.startswith("celery.")}
@@ -189,6 +234,8 @@ class Slackwater:
             for name, task in own.items()
             if self.lane_of(name) and not task.acks_late
         ]
+        if not is_redis(self.app):
+            early += unlimited(self.app, self._tasks_of(self.lanes), timeout=self.settings.rabbitmq_consumer_timeout)
         without = [name for name, task in own.items() if getattr(task, "lane", None) is None]
         if not without:
             return early
@@ -236,11 +283,12 @@ def _connect(sw: Slackwater) -> None:
     """Follow the signals of this application's workers. Receivers are kept by the application, not by the module."""
     lives: dict[str, _Life] = {}
 
-    def initialised(sender: Any = None, instance: Any = None, **_: Any) -> None:
+    def initialised(sender: Any = None, instance: Any = None, options: Any = None, **_: Any) -> None:
         if instance.app is not sw.app:
             return
         lives[str(sender)] = life = _Life(sw, Owner(worker=str(sender), boot=uuid4()))
         own(sw.app, life.owner)
+        _refuse(sw, lanes=_consumed(sw, (options or {}).get("queues")))
 
     def owner_here() -> Owner | None:
         return next((life.owner for life in lives.values()), None)
@@ -268,6 +316,22 @@ def _connect(sw: Slackwater) -> None:
     signals.worker_shutdown.connect(shut_down)
     signals.worker_process_init.connect(forked)
     enter_at_each_connection(sw.app, owner_of=owner_here, realm=sw.realm)
+
+
+def _consumed(sw: Slackwater, queues: str | Iterable[str] | None) -> list[str]:
+    """Return the lanes that a worker consumes, by its `-Q`; all where it has none."""
+    named = set(queues.split(",") if isinstance(queues, str) else queues or ())
+    return [lane for lane, queue in sw.queues.items() if not named or queue in named]
+
+
+def _refuse(sw: Slackwater, *, lanes: Sequence[str]) -> None:
+    """End this process with one line a finding where the broker does not fit; a signal's receiver may not raise."""
+    try:
+        sw.check_broker(lanes)
+    except ConfigurationError as error:
+        for line in error.findings:
+            sys.stderr.write(f"slackwater: {line}\n")
+        raise SystemExit(EXIT_BAD_INPUT) from error
 
 
 class _Life:

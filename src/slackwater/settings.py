@@ -12,6 +12,8 @@ from slackwater.core.tempo import Tempo
 from slackwater.errors import ConfigurationError
 
 PREFIX = "SLACKWATER_"
+_COUNTS = ("publish_batch", "rabbitmq_delivery_limit")
+_TEXTS = ("store_url", "rabbitmq_management_url")
 _NOT_OURS = ("SLACKWATER_TEST_",)
 
 
@@ -29,6 +31,12 @@ class Settings:
         sweep_every: How often a process looks for dead workers.
         frozen_after: A worker that is silent that long beyond its presence is dead, though the broker still sees it.
         readings_kept_for: Older readings are deleted.
+        rabbitmq_delivery_limit: Deliveries after which RabbitMQ itself takes a message out of a lane's queue: a
+            backstop, well above the attempts that the guard allows. Queues that exist keep theirs, and refuse another.
+        rabbitmq_consumer_timeout: How long RabbitMQ lets a job run before it takes the message back; as the server's
+            `consumer_timeout` is set.
+        rabbitmq_management_url: Address of RabbitMQ's management interface, credentials included; None for none, and
+            then nobody can tell what is delivered and not acknowledged.
         publish_batch: Jobs of a fan-out that are published at once.
 
     Raises:
@@ -44,6 +52,9 @@ class Settings:
     sweep_every: timedelta = timedelta(seconds=2)
     frozen_after: timedelta = timedelta(seconds=30)
     readings_kept_for: timedelta = timedelta(days=7)
+    rabbitmq_delivery_limit: int = 20
+    rabbitmq_consumer_timeout: timedelta = timedelta(minutes=30)
+    rabbitmq_management_url: str | None = None
     publish_batch: int = 200
 
     def __post_init__(self) -> None:
@@ -55,8 +66,9 @@ class Settings:
                 f"setting presence_lives_for ({self.presence_lives_for}): must be at least twice presence_every "
                 f"({self.presence_every}), or a busy worker is taken for dead"
             )
-        if self.publish_batch < 1:
-            raise ConfigurationError(f"setting publish_batch: must be at least 1, not {self.publish_batch}")
+        for name in _COUNTS:
+            if getattr(self, name) < 1:
+                raise ConfigurationError(f"setting {name}: must be at least 1, not {getattr(self, name)}")
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Self:
@@ -82,12 +94,12 @@ def _unknown(name: str, known: Mapping[str, str]) -> str:
 
 
 def _read(variable: str, name: str, text: str) -> Tempo | timedelta | int | str:
-    if name == "store_url":
+    if name in _TEXTS:
         return text
     try:
         if name == "tempo":
             return Tempo.parse(text)
-        if name == "publish_batch":
+        if name in _COUNTS:
             return int(text)
         return timedelta(seconds=float(text))
     except (ValueError, OverflowError) as error:

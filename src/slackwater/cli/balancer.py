@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from datetime import timedelta
 from threading import Event
 from typing import Any
 
@@ -19,6 +20,9 @@ from slackwater.engine.probe import Probe
 from slackwater.engine.settle import Settler
 from slackwater.engine.tick import Ticker
 
+DRAIN_EVERY = timedelta(seconds=1)
+FULL_PER_CAUSE = 1_000
+
 
 @click.command(name="balancer", help="Publish what is due and read every lane, until SIGTERM or Ctrl-C.")
 @click.pass_context
@@ -26,6 +30,7 @@ def command(context: click.Context) -> None:
     """Run the balancer in this process."""
     sw = load_shared(context)
     sw.check()
+    sw.check_broker([])
     sw.store.check()
     stop = Event()
 
@@ -67,4 +72,7 @@ def balancer_of(sw: Slackwater) -> Balancer:
     )
     dead_workers = sw.dead_workers(open_recovery(sw.app, realm=sw.realm))
     balancer.take_on(Duty("dead workers", dead_workers.sweep, sw.settings.sweep_every))
+    if (letters := getattr(store, "dead_letters", None)) is not None:
+        drain = sw.broker_letters(lambda letter: letters.bury([letter], full_per_cause=FULL_PER_CAUSE))
+        balancer.take_on(Duty("dead letters", drain, DRAIN_EVERY))
     return balancer

@@ -29,6 +29,25 @@ def fresh(headers: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in headers.items() if name not in STALE_HEADERS}
 
 
+_PROPERTIES = (
+    "correlation_id",
+    "reply_to",
+    "priority",
+    "delivery_mode",
+    "message_id",
+    "timestamp",
+    "type",
+    "user_id",
+    "app_id",
+    "cluster_id",
+)
+
+
+def kept_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a message keeps of its properties; the others are about one delivery (tags, encodings, expiry)."""
+    return {name: properties[name] for name in _PROPERTIES if properties.get(name) is not None}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Message:
     """One message, ready to be published as it is.

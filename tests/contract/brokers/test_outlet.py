@@ -45,7 +45,7 @@ def kept() -> list[Message]:
 
 
 @pytest.fixture
-def app(broker: Broker, kept: list[Message]) -> Iterator[Celery]:
+def app(broker: Broker, kept: list[Message]) -> Celery:
     app = broker.app
     app.conf.update(task_ignore_result=False, result_backend="cache+memory://", accept_content=["json", "yaml"])
     prefix = f"t{uuid4().hex[:8]}_"
@@ -68,7 +68,7 @@ def app(broker: Broker, kept: list[Message]) -> Iterator[Celery]:
 
             return send
 
-    app.amqp_cls = Keeping
+    app.amqp_cls = Keeping  # type: ignore[assignment]  # a class will do as well as its name
     app.__dict__.pop("amqp", None)
     return app
 
@@ -91,7 +91,7 @@ def _of_valkey(broker: Broker, queue: str) -> list[dict[str, Any]]:
     with redis.Redis.from_url(str(broker.app.conf.broker_url)) as client:
         for step in ("", "\x06\x163", "\x06\x166", "\x06\x169"):
             while (one := client.rpop(queue + step)) is not None:
-                message: Any = json.loads(one)  # type: ignore[arg-type]
+                message: Any = json.loads(one)
                 message["headers"] = list(message["headers"].items())
                 del message["properties"]["delivery_tag"]
                 found.append({**message, "list": step})

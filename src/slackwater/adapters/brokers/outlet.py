@@ -9,7 +9,7 @@ from typing import Any
 
 import kombu
 from celery import Celery
-from kombu.exceptions import BatchPublishError
+from kombu.exceptions import BatchPublishError  # type: ignore[attr-defined]  # newer than its stubs
 
 from slackwater.adapters.brokers.connection import ANSWER_WITHIN, BrokerKind, connect
 from slackwater.core.message import Message, fresh

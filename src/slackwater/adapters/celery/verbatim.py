@@ -5,29 +5,15 @@ What comes out here and is published by the outlet is, field for field, what Cel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from kombu.compression import compress
-from kombu.serialization import dumps
+from kombu.compression import compress, decompress
+from kombu.serialization import dumps, loads, prepare_accept_content
 
-from slackwater.core.message import Message, fresh
+from slackwater.core.message import Message, fresh, kept_properties
 
 _BODY = "slackwater_body"
-_PROPERTIES = (
-    "correlation_id",
-    "reply_to",
-    "priority",
-    "delivery_mode",
-    "message_id",
-    "timestamp",
-    "type",
-    "user_id",
-    "app_id",
-    "cluster_id",
-)
-"""What a message keeps of its properties; the others are about one delivery (tags, encodings, expiry)."""
-
 _ADDED = frozenset(
     {"properties", "reply_to", "correlation_id", "hostname", "delivery_info", "args", "kwargs", "is_eager"}
     | {"callbacks", "errbacks", "chain", "chord"}
@@ -69,8 +55,26 @@ def message_of(request: Mapping[str, Any]) -> Message:
         body=body,
         content_type=content_type,
         content_encoding=content_encoding,
-        properties=_kept(properties),
+        properties=kept_properties(properties),
     )
+
+
+def request_of(message: Message, *, accept: Iterable[str]) -> dict[str, Any]:
+    """Return a message as the request of a job, for whoever ends it: with it a chord or a chain learns of the end.
+
+    Args:
+        message: The message.
+        accept: Content types that may be decoded; the arguments of one of another type are left out.
+    """
+    request = {**message.headers, "delivery_info": {}, **kept_properties(message.properties)}
+    try:
+        body = decompress(message.body, compression) if (compression := request.get("compression")) else message.body
+        args, kwargs, embed = loads(
+            body, message.content_type, message.content_encoding, accept=prepare_accept_content(accept)
+        )
+    except Exception:  # noqa: BLE001  # whatever a serializer raises
+        return request
+    return {**request, "args": args, "kwargs": kwargs, **embed}
 
 
 def message_published(stock: Callable[..., Any], producer: Any, name: str, message: Any, **options: Any) -> Message:
@@ -122,7 +126,7 @@ class _Tap:
             body=_bytes(body, content_encoding),
             content_type=content_type,
             content_encoding=content_encoding,
-            properties={**unset, **_kept(options)},
+            properties={**unset, **kept_properties(options)},
         )
 
 
@@ -132,10 +136,6 @@ def _queue(options: Mapping[str, Any]) -> str:
     if options.get("exchange") or not options.get("routing_key"):
         return str(declared[0].name) if declared else str(options.get("routing_key") or "")
     return str(options["routing_key"])
-
-
-def _kept(properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: properties[name] for name in _PROPERTIES if properties.get(name) is not None}
 
 
 def _written(request: Mapping[str, Any]) -> tuple[Any, str, str]:

@@ -95,6 +95,44 @@ def test_rabbitmq_gets_confirmed_publishing_and_quorum_queues(make_app: MakeApp)
     around(app)
     assert app.conf.broker_transport_options == {"confirm_publish": True}
     assert {queue.queue_arguments["x-queue-type"] for queue in app.conf.task_queues} == {"quorum"}
+    assert {queue.queue_arguments["x-delivery-limit"] for queue in app.conf.task_queues} == {20}
+
+
+def test_a_lane_may_not_have_the_name_of_the_dead_letters_queue_on_rabbitmq(make_app: MakeApp) -> None:
+    lanes = [Lane("dead_letters", slots=1)]
+    with pytest.raises(ConfigurationError, match="lane 'dead_letters': on RabbitMQ"):
+        Slackwater(make_app(broker_url="amqp://127.0.0.1:1//"), store=MemoryStore(), lanes=lanes)
+    Slackwater(make_app(broker_url=REDIS), store=MemoryStore(), lanes=lanes)
+
+
+def test_a_job_that_may_run_longer_than_rabbitmq_waits_is_refused_and_one_without_limit_is_noted(
+    make_app: MakeApp,
+) -> None:
+    sw = around(make_app(broker_url="amqp://127.0.0.1:1//"))
+    make: Any = sw.app.task
+    for name, lane, limit in (("short", "till", 60), ("long", "till", 3600), ("endless", "bakery", None)):
+        make(name=name, lane=lane, time_limit=limit, shared=False)(noop)
+
+    sw.check_broker(["bakery"])
+    with pytest.raises(ConfigurationError) as refused:
+        sw.check_broker(["till", "bakery"])
+
+    [line] = refused.value.findings
+    assert line.startswith("lane 'till': task long may run for 1:00:00 (its time limit), and RabbitMQ takes a message")
+    assert "lower the limit, or raise consumer_timeout" in line
+    assert [note for note in sw.notes() if note.startswith("no time limit has endless: RabbitMQ delivers")]
+
+
+def test_valkey_asks_for_no_time_limit(make_app: MakeApp) -> None:
+    sw = around(make_app(broker_url=REDIS))
+    add: Any = sw.app.task(name="long", lane="till", time_limit=100_000, shared=False)
+    add(noop)
+    sw.check_broker(["till"])
+    assert sw.notes() == []
+
+
+def noop() -> None:
+    """Do nothing."""
 
 
 def test_a_lanes_tasks_go_to_its_queue_and_others_where_the_application_sends_them(make_app: MakeApp) -> None:
