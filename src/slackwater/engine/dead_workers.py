@@ -150,13 +150,17 @@ class DeadWorkers:
     def _judge(self, owner: Owner) -> Verdict:
         sign, now = self._signs[owner], self.clock.run()
         lapsed_for = now - sign.at - sign.lives_for
-        lapsed = lapsed_for > timedelta(0)
+        lapsed, introduced = lapsed_for > timedelta(0), sign.said_at is not None
+        connections = self.recovery.connections(owner) if lapsed else None
+        if connections and not introduced:
+            # Its connections are all that it says: to be unseen once, while it connects anew, is not to be dead.
+            sign.at = now
         return is_dead(
             presence_lapsed=lapsed,
-            connections=self.recovery.connections(owner) if lapsed else None,
+            connections=connections,
             lapsed_for=lapsed_for,
             # One that never said that it lives may be another application's, or still starting.
-            frozen_after=None if sign.said_at is None else self.frozen_after,
+            frozen_after=self.frozen_after if introduced else None,
         )
 
     def _amnesty(self, now: datetime) -> Amnesty | None:

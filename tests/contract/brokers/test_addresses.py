@@ -71,7 +71,7 @@ def goes_all_the_way(app: Celery) -> None:
     with holding(app, owner, count=1, queue=queue):
         read = gauge.read([queue])[queue]
         assert (read.ready, read.unacked) == (0, 1)
-        assert messages.unacknowledged() == {"j1"}
+        assert messages.unacknowledged() == frozenset({"j1"})
         assert recovery.connections(owner)
     assert recovery.restore(owner) == 1
     assert gauge.read([queue])[queue].ready == 1

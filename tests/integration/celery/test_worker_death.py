@@ -1,9 +1,11 @@
 """Whole workers that die by kill -9 with a job in their hands."""
 
+import gc
 import os
 import signal
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -38,7 +40,12 @@ def ward(
     sw = make(place)
     sw.store.migrate()
     yield Spine(place=place, sw=sw)
-    close(sw)
+    # Results in circles talk to the backend when they are collected: while it is there.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
+        close(sw)
+        gc.collect()
 
 
 @contextmanager

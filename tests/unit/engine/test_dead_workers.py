@@ -164,6 +164,19 @@ def test_one_that_never_said_it_lives_and_is_seen_is_left_alone(ward: Ward) -> N
     assert ward.rounds(ward.sweeper(), 100, ONE, TWO) == 0
 
 
+def test_one_that_never_said_it_lives_may_connect_anew(ward: Ward) -> None:
+    other = Owner(worker="other@b", boot=uuid4())
+    ward.hands.held[other], ward.hands.seen[other] = 1, 2
+    sweeper = ward.sweeper()
+    ward.rounds(sweeper, 9, ONE, TWO)
+    ward.hands.seen[other] = 0
+    assert ward.rounds(sweeper, 1, ONE, TWO) == 0
+    ward.hands.seen[other] = 2
+    assert ward.rounds(sweeper, 20, ONE, TWO) == 0
+    ward.hands.seen[other] = 0
+    assert ward.rounds(sweeper, 5, ONE, TWO) == 1
+
+
 @pytest.mark.parametrize("off", [-90 * SECOND, 90 * SECOND], ids=["behind", "ahead"])
 def test_a_worker_whose_clock_is_wrong_is_not_taken_for_dead_and_is_found_when_it_is(
     ward: Ward, off: timedelta
