@@ -18,6 +18,7 @@ import kombu
 import pytest
 import redis
 import sqlalchemy as sa
+from tests.rabbitmq_node import RabbitMQNode, missing
 
 from slackwater.local import Data, PostgreSQL, RunFolder, Supervisor, Valkey
 
@@ -112,6 +113,22 @@ def rabbitmq_prefix(rabbitmq_url: str) -> Iterator[str]:
         with kombu.Connection(rabbitmq_url, connect_timeout=3) as connection:
             for name in _queue_names(rabbitmq_url, prefix):
                 kombu.Queue(name, channel=connection.default_channel).delete()
+
+
+@pytest.fixture(scope="session")
+def rabbitmq_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitMQNode]:
+    """A RabbitMQ node of the session's own, which a test may kill and start; where one can be started.
+
+    About 10 s to start. A test leaves it running, and works in a virtual host of its own (`virtual_host()`).
+    """
+    if (reason := missing()) is not None:
+        pytest.skip(reason)
+    node = RabbitMQNode(tmp_path_factory.mktemp("rabbitmq_node"))
+    try:
+        node.up()
+        yield node
+    finally:
+        node.close()
 
 
 def _in_postgres(server: PostgreSQL, statement: str) -> None:

@@ -10,27 +10,35 @@ from datetime import datetime, timedelta
 from threading import Lock
 from typing import Any, TypeAlias, TypeVar
 
+import structlog
 from celery import Celery
 
-from slackwater.adapters.celery.configuration import configure, conflicts, queues_of
+from slackwater.adapters.brokers.dead_letters import Drain
+from slackwater.adapters.brokers.queues import refused_queues
+from slackwater.adapters.celery.broker_letters import BrokerLetters
+from slackwater.adapters.celery.configuration import configure, conflicts, is_redis, queues_of
 from slackwater.adapters.celery.delivering import Delivering
 from slackwater.adapters.celery.fan_out import AnyTask, FanOut, FanOuts
 from slackwater.adapters.celery.fence import Fence, fence_here, fenced
 from slackwater.adapters.celery.guarding import GuardedRegistry
 from slackwater.adapters.celery.publishing import Listener, install
 from slackwater.adapters.celery.rules import rules_of
+from slackwater.adapters.celery.run_times import too_long, unlimited
 from slackwater.adapters.celery.worker_life import WorkerLife
 from slackwater.adapters.clock import SystemClock
 from slackwater.compose import open_store
 from slackwater.core.job import HEADER, Mark
 from slackwater.core.lane import Lane, by_name, find
+from slackwater.core.liveness import Owner
 from slackwater.core.message import Held
 from slackwater.core.schedule import Schedule
+from slackwater.engine.dead_workers import DeadWorkers
 from slackwater.engine.sweeping import QueryAndAct, Round
-from slackwater.errors import ConfigurationError
-from slackwater.ports import Clock, Store
+from slackwater.errors import BrokerUnavailable, ConfigurationError
+from slackwater.ports import Clock, Recovery, Store
 from slackwater.settings import Settings
 
+log = structlog.get_logger("slackwater.worker")
 _ATTRIBUTE = "slackwater"
 Found = TypeVar("Found")
 SweepAct: TypeAlias = Callable[[Sequence[Found]], "int | None"]
@@ -80,18 +88,17 @@ class Slackwater:
         self._store = store if store is not None and not isinstance(store, str) else None
         self._address = self.settings.store_url or (store if isinstance(store, str) else None)
         self._opening = Lock()
-        configure(app, self.lanes, prefix=prefix)
+        configure(app, self.lanes, prefix=prefix, delivery_limit=self.settings.rabbitmq_delivery_limit)
         delivering = Delivering(
             app=app,
             lanes=self.lanes,
-            queues=self.queues,
             lane_of=self.lane_of,
             store=lambda: self.store,
             clock=self.clock,
             settings=self.settings,
         )
-        self._seam, self._announcer, self._letters = delivering.seam, delivering.announcer, delivering.letters
-        install(app, self._seam)
+        self._delivering = delivering
+        install(app, delivering.seam)
         registry: Any = app  # the stubs leave the registry out
         registry._tasks = GuardedRegistry(registry._tasks, delivering.deliveries)
         setattr(app, _ATTRIBUTE, self)
@@ -103,6 +110,9 @@ class Slackwater:
             opened=lambda: self._store,
             clock=self.clock,
             settings=self.settings,
+            realm=self.realm,
+            dead_workers=self.dead_workers,
+            check_broker=self.check_broker,
         )
         self._worker_life.follow_signals()
 
@@ -136,6 +146,41 @@ class Slackwater:
                 self._store = open_store(self._address, prefix=self._prefix)
             return self._store
 
+    @property
+    def realm(self) -> str:
+        """Return whose workers sweep for each other: an environment of one application, on one broker."""
+        return f"{self._prefix}{self.app.main or ''}"
+
+    def dead_workers(self, recovery: Recovery, *, itself: Owner | None = None) -> DeadWorkers:
+        """Put the sweeper of dead workers together.
+
+        Args:
+            recovery: What holds their messages; a connection of this sweeper's own.
+            itself: The worker process that it lives in; None for none.
+        """
+        return DeadWorkers(
+            presence=self.store.presence,
+            recovery=recovery,
+            leases=self.store.runs,
+            clock=self.clock,
+            lives_for=self.settings.presence_lives_for,
+            frozen_after=self.settings.frozen_after,
+            itself=lambda: itself,
+        )
+
+    def broker_letters(self) -> Callable[[], int]:
+        """Return what drains the broker's own dead letters, one batch a call; see `BrokerLetters` and `Drain`."""
+        lanes = {queue: lane for lane, queue in self.queues.items()}
+        letters = BrokerLetters(
+            app=self.app,
+            ends=self._delivering.ends,
+            bury=self._delivering.runs.bury,
+            lane_of=lanes.get,
+            clock=self.clock,
+        )
+        drain = Drain(self.app, prefix=self._prefix)
+        return lambda: drain.drain(letters.end)
+
     def lane_of(self, task: str) -> str | None:
         """Return the lane of a task by its name; None for a task without lane, or one that is not registered."""
         lane = getattr(self.app.tasks.get(task), "lane", None)
@@ -157,10 +202,10 @@ class Slackwater:
             )
         fan_outs = FanOuts(
             app=self.app,
-            seam=self._seam,
+            seam=self._delivering.seam,
             store=lambda: self.store,
             clock=self.clock,
-            announcer=self._announcer,
+            announcer=self._delivering.announcer,
             batch=self.settings.publish_batch,
         )
         return fan_outs.publish(task, items)
@@ -199,7 +244,7 @@ class Slackwater:
 
     def on_published(self, listener: Listener) -> Listener:
         """Call a function with each batch of jobs that the broker has confirmed (usable as a decorator)."""
-        self._seam.listeners.append(listener)
+        self._delivering.seam.listeners.append(listener)
         return listener
 
     def sweeper(
@@ -228,7 +273,7 @@ class Slackwater:
 
     def expire_held(self, held: Held) -> None:
         """End a held job whose `start_by` has passed, for whoever waits on its result."""
-        self._letters.expire(held)
+        self._delivering.letters.expire(held)
 
     def check(self) -> None:
         """Make sure that the application can run as it is.
@@ -242,6 +287,31 @@ class Slackwater:
         if found:
             raise ConfigurationError(*found)
 
+    def check_broker(self, lanes: Iterable[str]) -> None:
+        """Make sure that RabbitMQ will do what lanes need; nothing is asked of Valkey.
+
+        Args:
+            lanes: Those whose jobs' time limits are compared with RabbitMQ's consumer timeout.
+
+        Raises:
+            ConfigurationError: Queues that are there with other arguments, jobs that may run too long.
+        """
+        if is_redis(self.app):
+            return
+        found = too_long(self.app, self._tasks_of(lanes), timeout=self.settings.rabbitmq_consumer_timeout)
+        try:
+            found += refused_queues(self.app)
+        except BrokerUnavailable as error:
+            # A worker waits for its broker; it is no mistake of the application's.
+            log.warning("queues not compared with the broker's", error=str(error))
+        if found:
+            raise ConfigurationError(*found)
+
+    def _tasks_of(self, lanes: Iterable[str]) -> dict[str, str]:
+        """Return the lane of each task that is in one of these lanes."""
+        wanted = set(lanes)
+        return {name: lane for name in sorted(self.app.tasks) if (lane := self.lane_of(name)) in wanted and lane}
+
     def notes(self) -> list[str]:
         """List what is allowed and may still surprise: tasks that opt out of a delivery setting, or have no lane."""
         own = {name: task for name, task in sorted(self.app.tasks.items()) if not name.startswith("celery.")}
@@ -250,6 +320,8 @@ class Slackwater:
             for name, task in own.items()
             if self.lane_of(name) and not task.acks_late
         ]
+        if not is_redis(self.app):
+            early += unlimited(self.app, self._tasks_of(self.lanes), timeout=self.settings.rabbitmq_consumer_timeout)
         without = [name for name, task in own.items() if getattr(task, "lane", None) is None]
         if not without:
             return early

@@ -12,7 +12,8 @@ from slackwater.core.tempo import Tempo
 from slackwater.errors import ConfigurationError
 
 PREFIX = "SLACKWATER_"
-_COUNTS = ("publish_batch", "full_letters_per_cause", "flood_count")
+_COUNTS = ("publish_batch", "full_letters_per_cause", "flood_count", "rabbitmq_delivery_limit")
+_TEXTS = ("store_url", "rabbitmq_management_url")
 _NOT_OURS = ("SLACKWATER_TEST_",)
 
 
@@ -27,15 +28,21 @@ class Settings:
         presence_lives_for: How long a row counts; at least twice `presence_every`.
         probe_every: How often the balancer reads the lanes.
         settle_every: How often the balancer looks at open occurrences.
+        sweep_every: How often sweepers look for what got stuck.
+        frozen_after: A worker that is silent that long beyond its presence is dead, though the broker still sees it.
         readings_kept_for: Older readings are deleted.
+        rabbitmq_delivery_limit: Deliveries after which RabbitMQ itself takes a message out of a lane's queue: a
+            backstop, well above the attempts that the guard allows. Queues that exist keep theirs, and refuse another.
+        rabbitmq_consumer_timeout: How long RabbitMQ lets a job run before it takes the message back; as the server's
+            `consumer_timeout` is set.
+        rabbitmq_management_url: Address of RabbitMQ's management interface, credentials included; None for none, and
+            then nobody can tell what is delivered and not acknowledged.
         publish_batch: Jobs of a fan-out that are published at once.
         lease_lives_for: A lease's time-to-live without renewal; at least twice `presence_every`.
         store_patience: How long a job waits in its slot for a store that is away, before its delivery goes back.
         later: How long a job waits in the store that found its key taken and is to come again later.
         pending_for: How long a job that was announced and has not begun keeps its like from being published.
         feed_every: How often a worker looks for jobs in the store whose time has come.
-        sweep_every: How often the built-in sweepers look.
-        frozen_after: A worker that says nothing and keeps its connections counts as dead after that long.
         stuck_after: How long after `start_by` (calendar clock) an occurrence's last endings may still be told.
         keys_kept_for: Ended keys and runs are deleted after that long; a key does not make a later repeat harmless.
         letters_kept_for: Dead letters are deleted after that long.
@@ -49,19 +56,22 @@ class Settings:
 
     store_url: str | None = None
     tempo: Tempo = field(default_factory=Tempo.real)
-    presence_every: timedelta = timedelta(seconds=3)
-    presence_lives_for: timedelta = timedelta(seconds=10)
+    presence_every: timedelta = timedelta(seconds=2)
+    presence_lives_for: timedelta = timedelta(seconds=6)
     probe_every: timedelta = timedelta(seconds=5)
     settle_every: timedelta = timedelta(seconds=2)
+    sweep_every: timedelta = timedelta(seconds=2)
+    frozen_after: timedelta = timedelta(seconds=30)
     readings_kept_for: timedelta = timedelta(days=7)
+    rabbitmq_delivery_limit: int = 20
+    rabbitmq_consumer_timeout: timedelta = timedelta(minutes=30)
+    rabbitmq_management_url: str | None = None
     publish_batch: int = 200
     lease_lives_for: timedelta = timedelta(seconds=15)
     store_patience: timedelta = timedelta(seconds=20)
     later: timedelta = timedelta(seconds=30)
     pending_for: timedelta = timedelta(hours=1)
     feed_every: timedelta = timedelta(seconds=1)
-    sweep_every: timedelta = timedelta(seconds=2)
-    frozen_after: timedelta = timedelta(seconds=30)
     stuck_after: timedelta = timedelta(minutes=15)
     keys_kept_for: timedelta = timedelta(days=7)
     letters_kept_for: timedelta = timedelta(days=30)
@@ -111,7 +121,7 @@ def _unknown(name: str, known: Mapping[str, str]) -> str:
 
 
 def _read(variable: str, name: str, text: str) -> Tempo | timedelta | int | str:
-    if name == "store_url":
+    if name in _TEXTS:
         return text
     try:
         if name == "tempo":

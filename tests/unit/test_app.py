@@ -60,8 +60,8 @@ def test_a_sound_application_passes(make_app: MakeApp) -> None:
 
 def test_a_task_that_opts_out_of_late_acknowledgement_is_reported_and_not_changed(make_app: MakeApp) -> None:
     sw = around(make_app())
-    add(sw.app, "careless", lane="till", acks_late=False)
-    add(sw.app, "careful", lane="till")
+    add(sw.app, "careless", lane="till", acks_late=False, time_limit=60)
+    add(sw.app, "careful", lane="till", time_limit=60)
     assert sw.notes() == ["task careless: acks_late=False; it is lost when its worker dies"]
     assert sw.app.tasks["careless"].acks_late is False
 

@@ -43,7 +43,7 @@ def test_each_kind_of_value_is_read() -> None:
         ("SLACKWATER_PUBLISH_BATCH", "0", "publish_batch: must be at least 1"),
         ("SLACKWATER_PUBLISH_BATCH", "many", "SLACKWATER_PUBLISH_BATCH='many'"),
         ("SLACKWATER_TEMPO", "fast", "a tempo reads RUN_ORIGIN/CALENDAR_ORIGIN/RATE"),
-        ("SLACKWATER_PRESENCE_LIVES_FOR", "4", "must be at least twice presence_every"),
+        ("SLACKWATER_PRESENCE_LIVES_FOR", "3", "must be at least twice presence_every"),
     ],
 )
 def test_a_value_that_cannot_be_is_named(name: str, value: str, said: str) -> None:

@@ -28,6 +28,7 @@ def command(context: click.Context) -> None:
     """Run the balancer in this process."""
     sw = load_shared(context)
     sw.check()
+    sw.check_broker([])
     sw.store.check()
     stop = Event()
 
@@ -46,7 +47,8 @@ def command(context: click.Context) -> None:
 
 def probe_of(sw: Slackwater) -> Probe:
     """Put a probe together."""
-    return Probe(queues=sw.queues, gauge=open_gauge(sw.app), presence=sw.store.presence, clock=sw.clock)
+    gauge = open_gauge(sw.app, management_url=sw.settings.rabbitmq_management_url)
+    return Probe(queues=sw.queues, gauge=gauge, presence=sw.store.presence, clock=sw.clock)
 
 
 def balancer_of(sw: Slackwater) -> Balancer:

@@ -12,8 +12,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from slackwater.adapters.celery.envelopes import body_of
 from slackwater.adapters.celery.replay import Edit, Replayer
+from slackwater.adapters.celery.verbatim import body_of
 from slackwater.app import Slackwater
 from slackwater.cli.main import load_shared
 from slackwater.core.dead_letter import DeadLetter
@@ -97,7 +97,7 @@ def show_command(context: click.Context, job: str, *, arguments: bool, as_json: 
         raise ConfigurationError(f"job {job}: there is no dead letter of it; see slackwater dead list")
     shown = to_json(letter, traceback=True)
     if arguments and letter.message is not None:
-        shown["args"], shown["kwargs"], _ = body_of(letter.message)
+        shown["args"], shown["kwargs"], _ = body_of(letter.message, accept=sw.app.conf.accept_content)
     if as_json:
         click.echo(json.dumps(shown, indent=2, default=str))
         return

@@ -101,6 +101,7 @@ def _lane_json(sw: Slackwater, reading: LaneReading, status: Status) -> dict[str
             expired[reason] = expired.get(reason, 0) + count
     return {
         "ready": reading.ready,
+        "unacked": reading.unacked,
         "running": reading.running,
         "slots": reading.slots,
         "workers": reading.workers,
@@ -130,12 +131,14 @@ def _occurrence_json(one: Occurrence) -> dict[str, Any]:
 
 def show(sw: Slackwater, status: Status, console: Console) -> None:
     """Print the status as tables."""
-    lanes = Table("lane", "ready", "running", "slots", "workers", "oldest", "waits on", box=None, pad_edge=False)
+    lanes = Table(
+        "lane", "ready", "unacked", "running", "slots", "workers", "oldest", "waits on", box=None, pad_edge=False
+    )
     for reading in status.readings:
         lane = sw.lanes[reading.lane]
         lanes.add_row(
             lane.name + (" (protected)" if lane.protected else ""),
-            *map(_count, (reading.ready, reading.running)),
+            *map(_count, (reading.ready, reading.unacked, reading.running)),
             *map(_count, (reading.slots, reading.workers)),
             _age(reading.oldest_age),
             ", ".join(resource.name for resource in lane.waits_on),

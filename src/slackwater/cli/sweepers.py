@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from slackwater.adapters.brokers.recovery import open_recovery
 from slackwater.adapters.brokers.results import CeleryResults
 from slackwater.app import Slackwater
 from slackwater.core.dead_letter import Flood
 from slackwater.engine.breaker import Breaker
 from slackwater.engine.housekeeping import LateHolds, Retention, StuckOccurrences
-from slackwater.engine.sweeping import Round, Sweepers
+from slackwater.engine.sweeping import QueryAndCount, Round, Sweepers
 
+DRAIN_EVERY = timedelta(seconds=1)
 RETENTION_EVERY = timedelta(hours=1)
 
 
@@ -22,7 +24,11 @@ def sweepers_of(sw: Slackwater) -> Sweepers:
         store=store, clock=clock, keys_kept_for=settings.keys_kept_for, letters_kept_for=settings.letters_kept_for
     )
     breaker = Breaker(store=store, clock=clock, rule=Flood(count=settings.flood_count), pause_for=settings.pause_for)
+    dead_workers = sw.dead_workers(open_recovery(sw.app, realm=sw.realm))
+    drained = QueryAndCount(name="broker's dead letters", act=sw.broker_letters(), clock=clock)
     built_in = [
+        Round(name="dead workers", sweeper=dead_workers, every=settings.sweep_every),
+        Round(name=drained.name, sweeper=drained, every=DRAIN_EVERY),
         Round(
             name="late holds",
             sweeper=LateHolds(store=store, clock=clock, expire=sw.expire_held),

@@ -42,7 +42,7 @@ class ExpiryReason(StrEnum):
     LATE = "late"
     """Its first start would have come after its `start_by`."""
     BROKER = "broker"
-    """The broker dropped it when its time was over."""
+    """The broker dropped it before anyone took it."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,46 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+STALE_HEADERS = frozenset(
+    {
+        "redelivered",
+        "x-delivery-count",
+        "x-death",
+        "x-first-death-exchange",
+        "x-first-death-queue",
+        "x-first-death-reason",
+        "x-last-death-exchange",
+        "x-last-death-queue",
+        "x-last-death-reason",
+    }
+)
+"""What a broker writes onto a message about its deliveries. Published again it would speak of deliveries that were none
+of the new message's: a fresh retry would count as redelivered."""
+
+
+def fresh(headers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return headers without what a broker wrote about earlier deliveries, in their order."""
+    return {name: value for name, value in headers.items() if name not in STALE_HEADERS}
+
+
+_PROPERTIES = (
+    "correlation_id",
+    "reply_to",
+    "priority",
+    "delivery_mode",
+    "message_id",
+    "timestamp",
+    "type",
+    "user_id",
+    "app_id",
+    "cluster_id",
+)
+
+
+def kept_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a message keeps of its properties; the others are about one delivery (tags, encodings, expiry)."""
+    return {name: properties[name] for name in _PROPERTIES if properties.get(name) is not None}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Message:

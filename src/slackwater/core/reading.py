@@ -66,10 +66,13 @@ class QueueReading:
         ready: Messages waiting; None where the broker could not be asked.
         oldest_published_at: When the oldest of them was published (run clock); None where nothing waits, or the
             broker cannot tell.
+        unacked: Messages delivered and not acknowledged: running, or fetched in advance; None where the broker cannot
+            tell.
     """
 
     ready: int | None = None
     oldest_published_at: datetime | None = None
+    unacked: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +87,7 @@ class LaneReading:
         slots: Places in the pools of all living workers.
         workers: Living worker processes that consume it.
         oldest_age: How long the oldest message has waited (run clock).
+        unacked: Messages delivered and not acknowledged.
     """
 
     at: datetime
@@ -93,6 +97,7 @@ class LaneReading:
     slots: int | None = None
     workers: int | None = None
     oldest_age: timedelta | None = None
+    unacked: int | None = None
 
 
 def compose(
@@ -125,4 +130,5 @@ def _lane_reading(lane: str, queue: QueueReading, living: list[Presence] | None,
         slots=None if counts is None else sum(count.slots for count in counts),
         workers=None if counts is None else len(counts),
         oldest_age=None if oldest is None else max(now - oldest, timedelta(0)),
+        unacked=queue.unacked,
     )

@@ -55,6 +55,26 @@ class QueryAndAct:
         return Sweep(sweeper=self.name, at=self.clock.run(), found_count=len(found), recovered_count=recovered)
 
 
+@dataclass(frozen=True, kw_only=True)
+class QueryAndCount:
+    """A sweeper in one part: an act that finds and recovers, and returns how many.
+
+    Attributes:
+        name: Of the sweeper.
+        act: Finds and recovers.
+        clock: The two clocks.
+    """
+
+    name: str
+    act: Callable[[], int]
+    clock: Clock
+
+    def sweep(self) -> Sweep:
+        """Do one round."""
+        count = self.act()
+        return Sweep(sweeper=self.name, at=self.clock.run(), found_count=count, recovered_count=count)
+
+
 @dataclass(kw_only=True)
 class Round:
     """One sweeper and its pace.

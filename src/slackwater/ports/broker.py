@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from slackwater.core.job import JobState
+from slackwater.core.liveness import Owner
 from slackwater.core.occurrence import Occurrence
 from slackwater.core.reading import QueueReading
 
@@ -43,4 +44,41 @@ class Results(Protocol):
 
     def states(self, jobs: Sequence[str]) -> Mapping[str, JobState]:
         """Return the states of those that it knows."""
+        ...
+
+
+class Recovery(Protocol):
+    """What worker processes have in their hands, and how it goes back when they are dead.
+
+    On a broker that redelivers by itself there are no owners.
+
+    All acts raise `BrokerUnavailable` where the broker does not answer.
+    """
+
+    def enter(self, owner: Owner) -> None:
+        """Write a worker process into the registry of owners; repeating changes nothing."""
+        ...
+
+    def owners(self) -> Mapping[Owner, int]:
+        """Return the owners, each with its count of messages that are delivered and not acknowledged."""
+        ...
+
+    def connections(self, owner: Owner) -> int | None:
+        """Return how many connections of an owner the broker sees; None where it cannot tell."""
+        ...
+
+    def restore(self, owner: Owner) -> int:
+        """Put all messages of an owner back into their queues, flagged as redelivered; return how many.
+
+        Each goes back once, in one step: repeating, also from several processes at once or after a crash in the
+        middle, loses nothing and doubles nothing.
+        """
+        ...
+
+    def forget(self, owner: Owner) -> bool:
+        """Strike off an owner that has no messages, with what is left of its keys; False where it has some."""
+        ...
+
+    def close(self) -> None:
+        """Close its connection."""
         ...

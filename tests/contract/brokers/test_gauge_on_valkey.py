@@ -50,7 +50,9 @@ def test_the_oldest_is_found_whichever_priority_it_has(
     for minutes, priority in ((0, 6), (1, 0), (2, 6), (3, 9)):
         valkey_broker.publish(queue, priority=priority, at=NOON + timedelta(minutes=minutes))
 
-    assert gauge_of(valkey_broker.app).read([queue]) == {queue: QueueReading(ready=4, oldest_published_at=NOON)}
+    assert gauge_of(valkey_broker.app).read([queue]) == {
+        queue: QueueReading(ready=4, oldest_published_at=NOON, unacked=0)
+    }
 
 
 def test_the_oldest_of_each_queue_is_its_own(valkey_broker: Broker, gauge_of: Callable[[Celery], Gauge]) -> None:
@@ -70,7 +72,7 @@ def test_a_message_without_our_mark_counts_with_an_unknown_age(
     queue = valkey_broker.queue()
     valkey_broker.publish(queue)
 
-    assert gauge_of(valkey_broker.app).read([queue])[queue] == QueueReading(ready=1)
+    assert gauge_of(valkey_broker.app).read([queue])[queue] == QueueReading(ready=1, unacked=0)
 
 
 @pytest.mark.parametrize("garbage", ["not json", "[]", "7", '{"headers": 3}', '{"headers": {"slackwater": "?"}}'])
@@ -80,7 +82,7 @@ def test_anything_that_someone_put_into_the_list_counts_with_an_unknown_age(
     queue = valkey_broker.queue()
     raw.lpush(queue, garbage)
 
-    assert gauge_of(valkey_broker.app).read([queue])[queue] == QueueReading(ready=1)
+    assert gauge_of(valkey_broker.app).read([queue])[queue] == QueueReading(ready=1, unacked=0)
     assert open_messages(valkey_broker.app).waiting([queue]) == {}
 
 
@@ -93,7 +95,7 @@ def test_the_options_of_the_transport_are_honoured(
     jobs = {broker.publish(queue, priority=priority, at=NOON) for priority in range(1, 10)}
     messages = open_messages(broker.app)
 
-    assert gauge_of(broker.app).read([queue])[queue] == QueueReading(ready=9, oldest_published_at=NOON)
+    assert gauge_of(broker.app).read([queue])[queue] == QueueReading(ready=9, oldest_published_at=NOON, unacked=0)
     assert messages.waiting([queue]) == dict.fromkeys(jobs, queue)
     with broker.channel() as channel:
         taken = channel.basic_get(queue)
@@ -108,5 +110,5 @@ def test_a_socket_of_the_file_system_will_do(valkey: PrivateValkey, gauge_of: Ca
     queue = broker.queue()
     broker.publish(queue, at=NOON)
 
-    assert gauge_of(broker.app).read([queue])[queue] == QueueReading(ready=1, oldest_published_at=NOON)
+    assert gauge_of(broker.app).read([queue])[queue] == QueueReading(ready=1, oldest_published_at=NOON, unacked=0)
     broker.app.close()

@@ -91,19 +91,21 @@ class BrokerConnection:
         return self._opened
 
 
-def connect(app: Celery, *, answer_within: timedelta = ANSWER_WITHIN) -> BrokerConnection:
+def connect(app: Celery, *, answer_within: timedelta = ANSWER_WITHIN, to_write: bool = False) -> BrokerConnection:
     """Prepare a connection to the broker that an application's workers read from; nothing is opened yet.
 
     Args:
         app: The application; its own time limits in `broker_transport_options` go before `answer_within`.
         answer_within: How long the broker may take to connect, and to answer.
+        to_write: To the broker that the application publishes to instead, where that is another.
 
     Raises:
         ConfigurationError: A transport that cannot be read.
     """
     seconds = answer_within.total_seconds()
     try:
-        kind = _kind(app.connection_for_read())
+        made = app.connection_for_write if to_write else app.connection_for_read
+        kind = _kind(made())
     except (KeyError, ImportError) as error:
         raise ConfigurationError(_unsupported(str(app.conf.broker_read_url), str(error.args[0]))) from error
     names = {
@@ -112,7 +114,7 @@ def connect(app: Celery, *, answer_within: timedelta = ANSWER_WITHIN) -> BrokerC
     }[kind]
     given = app.conf.broker_transport_options or {}
     limits: dict[str, Any] = {name: seconds for name in names if given.get(name) is None}
-    return BrokerConnection(app.connection_for_read(connect_timeout=seconds, transport_options=limits))
+    return BrokerConnection(made(connect_timeout=seconds, transport_options=limits))
 
 
 def _kind(connection: kombu.Connection) -> BrokerKind:

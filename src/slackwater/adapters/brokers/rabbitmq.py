@@ -7,11 +7,13 @@ delivered and not acknowledged.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import kombu
 
 from slackwater.adapters.brokers.connection import BrokerConnection
+from slackwater.adapters.brokers.management import Management
 from slackwater.core.reading import QueueReading
 from slackwater.errors import ConfigurationError
 
@@ -19,14 +21,22 @@ _NOT_FOUND = 404
 
 
 class RabbitMQGauge:
-    """Reads queues one after another (the `Gauge` port); about 250 us each. The age of what waits is unknown."""
+    """Reads queues one after another (the `Gauge` port); about 250 us each. The age of what waits is unknown.
 
-    def __init__(self, connection: BrokerConnection) -> None:
+    What is delivered and not acknowledged is the management interface's to tell; unknown where there is none.
+    """
+
+    def __init__(self, connection: BrokerConnection, *, management: Management | None = None) -> None:
         self._connection = connection
+        self._management = management
 
     def read(self, queues: Sequence[str]) -> Mapping[str, QueueReading]:
         """Return what the broker says of each queue; see the port."""
-        return self._connection.ask(lambda connection: dict(_readings(connection, queues)))
+        found = self._connection.ask(lambda connection: dict(_readings(connection, queues)))
+        if self._management is None or not queues:
+            return found
+        unacked = self._management.unacked(self._connection.ask(lambda connection: str(connection.virtual_host)))
+        return {queue: replace(reading, unacked=unacked.get(queue)) for queue, reading in found.items()}
 
     def close(self) -> None:
         """Close its connection."""

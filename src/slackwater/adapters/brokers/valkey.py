@@ -7,7 +7,9 @@ the left and consumers pop on the right, so the oldest message of each list is i
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -15,14 +17,32 @@ import kombu
 import redis
 
 from slackwater.adapters.brokers.connection import BrokerConnection
+from slackwater.adapters.brokers.unacked import REGISTRY, keys_of, owner_in
 from slackwater.core.job import HEADER, Mark
 from slackwater.core.reading import QueueReading
 
 _PAGE = 500
+_EVERYBODYS = "unacked"
+"""Kombu's own name for the hash of what is delivered and not acknowledged."""
+
+# Counts a hash's entries by routing key, which for a lane is its queue: the last of three in the JSON of each. Bodies
+# stay where they are: to fetch them would cost megabytes a reading where they are long.
+_COUNT = """
+local counts, found = {}, {}
+for _, entry in ipairs(redis.call('HVALS', KEYS[1])) do
+    local key = string.match(entry, '"([^"]*)"%]$')
+    if key then counts[key] = (counts[key] or 0) + 1 end
+end
+for key, count in pairs(counts) do
+    table.insert(found, key)
+    table.insert(found, count)
+end
+return found
+"""
 
 
 class ValkeyGauge:
-    """Reads all queues in one round trip (the `Gauge` port); 0.1 ms a queue, however many messages wait.
+    """Reads all queues in three round trips (the `Gauge` port); 0.1 ms a queue, however many messages wait.
 
     The age is that of the oldest message which carries our mark, over the heads of all priority steps; a queue whose
     heads carry none has an unknown age.
@@ -84,7 +104,14 @@ class _Keys:
                 pipeline.lindex(key, -1)
         answers = pipeline.execute()
         width = 2 * len(self._steps)
-        return {queue: _reading(answers[i * width : (i + 1) * width]) for i, queue in enumerate(queues)}
+        unacked = self._unacked_by_queue()
+        return {
+            queue: replace(
+                _reading(answers[i * width : (i + 1) * width]),
+                unacked=None if unacked is None else unacked.get(queue, 0),
+            )
+            for i, queue in enumerate(queues)
+        }
 
     def waiting(self, queues: Sequence[str]) -> dict[str, str]:
         found: dict[str, str] = {}
@@ -98,9 +125,28 @@ class _Keys:
     def unacknowledged(self) -> frozenset[str] | None:
         if self._unacked is None:
             return None
-        entries = self._client.hscan_iter(self._unacked, count=_PAGE)
+        entries = (entry for key in self._hashes() for entry in self._client.hscan_iter(key, count=_PAGE))
         ids = (_id(_first(_parse(value))) for _, value in entries)
         return frozenset(job for job in ids if job is not None)
+
+    def _unacked_by_queue(self) -> Counter[str] | None:
+        if self._unacked is None:
+            return None
+        pipeline = self._client.pipeline(transaction=False)
+        for key in self._hashes():
+            pipeline.eval(_COUNT, 1, key)
+        found: Counter[str] = Counter()
+        for said in pipeline.execute():
+            for name, count in zip(said[::2], said[1::2], strict=True):
+                found[name.decode(errors="replace")] += int(count)
+        return found
+
+    def _hashes(self) -> list[str]:
+        """Return the hashes of what is delivered: each owner's, and the one of workers that own nothing."""
+        entries = self._client.smembers(self._prefix + REGISTRY)
+        owners = (owner_in(entry.decode(errors="replace")) for entry in entries)
+        owned = {self._prefix + keys_of(one[1]).messages for one in owners if one is not None}
+        return sorted({str(self._unacked), self._prefix + _EVERYBODYS, *owned})
 
     def _lists(self, queue: str) -> list[str]:
         name = self._prefix + queue

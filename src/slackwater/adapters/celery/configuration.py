@@ -7,13 +7,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from celery import Celery
-from kombu import Exchange, Queue
+from kombu import Queue
 
+from slackwater.adapters.brokers.queues import DEAD_LETTERS, DELIVERY_LIMIT, plain_queue, quorum_queue
 from slackwater.core.lane import Lane
 from slackwater.errors import ConfigurationError
 
-VISIBILITY_TIMEOUT_S = 6 * 3600
-"""Longer than any body should run: a message of Valkey comes back earlier only when its worker is known to be dead."""
 SPARE_CONNECTIONS = 20
 
 DEMANDED: Mapping[str, tuple[Any, str]] = {
@@ -50,13 +49,6 @@ def conflicts(app: Celery) -> list[str]:
             "setting result_backend = 'rpc://' conflicts with Slackwater: rpc results can be read once, by their "
             "caller; set result_backend to a Valkey or Redis URL"
         )
-    options = conf.broker_transport_options or {}
-    given = options.get("visibility_timeout")
-    if is_redis(app) and given is not None and given < VISIBILITY_TIMEOUT_S:
-        found.append(
-            f"setting broker_transport_options['visibility_timeout'] = {given} conflicts with Slackwater, which needs "
-            f"{VISIBILITY_TIMEOUT_S} (a job that runs longer would be started a second time beside itself); remove it"
-        )
     return found
 
 
@@ -66,18 +58,31 @@ def is_redis(app: Celery) -> bool:
     return scheme.partition("+")[0] in {"redis", "rediss", "sentinel", "valkey"}
 
 
-def configure(app: Celery, lanes: Mapping[str, Lane], *, prefix: str) -> None:
+def configure(app: Celery, lanes: Mapping[str, Lane], *, prefix: str, delivery_limit: int = DELIVERY_LIMIT) -> None:
     """Set on the application what follows from its lanes.
+
+    Args:
+        app: The application.
+        lanes: By name.
+        prefix: Put before the queues' names.
+        delivery_limit: Of the lanes' queues on RabbitMQ.
 
     Raises:
         ConfigurationError: It has settings that conflict; all of them, one line each. Nothing is changed then.
     """
-    if found := conflicts(app):
+    found = conflicts(app)
+    if DEAD_LETTERS in lanes and not is_redis(app):
+        found.append(f"lane {DEAD_LETTERS!r}: on RabbitMQ a queue of that name keeps dead letters; give another name")
+    if found:
         raise ConfigurationError(*found)
     names = queues_of(lanes, prefix=prefix)
     for setting, (value, _) in DEMANDED.items():
         app.conf[setting] = value
-    app.conf.task_queues = [*_other_queues(app, names), *(_queue(app, names[lane]) for lane in lanes)]
+
+    def queue(name: str) -> Queue:
+        return plain_queue(name) if is_redis(app) else quorum_queue(name, prefix=prefix, limit=delivery_limit)
+
+    app.conf.task_queues = [*_other_queues(app, names), *(queue(names[lane]) for lane in lanes)]
     app.conf.task_routes = [_Router(lanes=lanes, names=names, app=app), *_routes(app.conf.task_routes)]
     app.conf.broker_transport_options = {**(app.conf.broker_transport_options or {}), **_transport_options(app)}
     app.conf.redis_max_connections = max(
@@ -88,15 +93,9 @@ def configure(app: Celery, lanes: Mapping[str, Lane], *, prefix: str) -> None:
 
 def _transport_options(app: Celery) -> dict[str, Any]:
     if is_redis(app):
-        given = (app.conf.broker_transport_options or {}).get("visibility_timeout", VISIBILITY_TIMEOUT_S)
-        return {"visibility_timeout": given, "socket_keepalive": True}
+        # Not a word on visibility: a worker owns what it takes, and sets that when it starts (see `owning`).
+        return {"socket_keepalive": True}
     return {"confirm_publish": True}
-
-
-def _queue(app: Celery, name: str) -> Queue:
-    # A quorum queue survives the loss of a node; on Valkey the argument means nothing.
-    arguments = None if is_redis(app) else {"x-queue-type": "quorum"}
-    return Queue(name, exchange=Exchange(name, type="direct"), routing_key=name, queue_arguments=arguments)
 
 
 def _other_queues(app: Celery, names: Mapping[str, str]) -> list[Queue]:

@@ -13,6 +13,7 @@ from celery.exceptions import Ignore, Reject, Retry
 from celery.utils.imports import symbol_by_name
 from celery.worker import state
 
+from slackwater.adapters.celery.verbatim import keep_body
 from slackwater.core.reading import LaneCounts
 
 
@@ -114,10 +115,16 @@ def tally_of(app: Any) -> Tally:
 
 
 def count_requests_of(request: str | type) -> type:
-    """Return a subclass of a task's request class that counts accepted and failed jobs in the application's tally."""
+    """Return a subclass of a task's request class: counts accepted and failed jobs, and keeps the body as it came."""
     stock: Any = symbol_by_name(request) if isinstance(request, str) else request
     accept: Callable[..., Any] = stock.on_accepted
     fail: Callable[..., Any] = stock.on_failure
+
+    initialise: Callable[..., None] = stock.__init__
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+        initialise(self, *args, **kwargs)
+        keep_body(self)
 
     def on_accepted(self: Any, *args: Any, **kwargs: Any) -> Any:
         tally_of(self.app).accept(str(self.name))
@@ -130,4 +137,5 @@ def count_requests_of(request: str | type) -> type:
             tally_of(self.app).lose(str(self.id))
         return fail(self, exc_info, *args, **kwargs)
 
-    return type("CountedRequest", (stock,), {"on_accepted": on_accepted, "on_failure": on_failure})
+    members = {"__init__": __init__, "on_accepted": on_accepted, "on_failure": on_failure}
+    return type("CountedRequest", (stock,), members)

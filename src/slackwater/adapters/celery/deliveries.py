@@ -123,7 +123,7 @@ class Deliveries:
     def _ended_before(self, call: _Call, ask: Ask | None, state: JobState, error: BaseException | None) -> Any:
         """Tell the store what an earlier delivery could not: it died after it had told the result backend."""
         if state is JobState.FAILED and error is not None and call.delivery.mark is not None:
-            self.letters.failed(call.delivery, error, body=Body(), task=call.task, request=call.request)
+            self.letters.failed(call.delivery, error, body=Body(), request=call.request)
         if ask is not None:
             self._finish(ask, None, state, digest=None)
         return ignored(JobState.DUPLICATE, "its result says that it has ended")
@@ -145,10 +145,10 @@ class Deliveries:
                 self._finish(ask, None, JobState.DUPLICATE, digest=None)
                 return ignored(JobState.DUPLICATE, admission.reason)
             case Wait():
-                self.letters.hold(call.delivery, admission, task=call.task, request=call.request)
+                self.letters.hold(call.delivery, admission, request=call.request)
                 return ignored(JobState.HELD, admission.reason)
             case Bury():
-                self.letters.bury(call.delivery, admission, task=call.task, request=call.request)
+                self.letters.bury(call.delivery, admission, request=call.request)
                 self.ends.bury(call.delivery, admission, request=call.request)
                 self._finish(ask, None, JobState.DEAD, digest=None)
                 return ignored(JobState.DEAD, admission.reason)
@@ -169,7 +169,7 @@ class Deliveries:
         ended = self._trace(call, body)
         state, error = outcome(ended)
         if state is JobState.FAILED and error is not None and call.delivery.mark is not None:
-            self.letters.failed(call.delivery, error, body=body, task=call.task, request=call.request)
+            self.letters.failed(call.delivery, error, body=body, request=call.request)
         if ask is not None:
             self._finish(ask, body.fence, state, digest=digest_of(ended) if state is JobState.DONE else None)
         return ended

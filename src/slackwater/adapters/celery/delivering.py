@@ -28,7 +28,6 @@ class Delivering:
     Attributes:
         app: The application.
         lanes: Its lanes, by name.
-        queues: Queue by lane.
         lane_of: Lane of a task, by its name.
         store: Gives the store, opened in the process that asks.
         clock: The two clocks.
@@ -37,11 +36,12 @@ class Delivering:
 
     app: Celery
     lanes: Mapping[str, Lane]
-    queues: Mapping[str, str]
     lane_of: Callable[[str], str | None]
     store: Callable[[], Store]
     clock: Clock
     settings: Settings
+    runs: JobRuns = field(init=False)
+    ends: Ends = field(init=False)
     seam: Seam = field(init=False)
     announcer: Announcer = field(init=False)
     letters: Letters = field(init=False)
@@ -49,16 +49,15 @@ class Delivering:
 
     def __post_init__(self) -> None:
         settings, successors = self.settings, Successors()
-        runs = JobRuns(
+        self.runs = runs = JobRuns(
             store=self.store,
             patience=settings.store_patience,
             pause=time.sleep,
             full_per_cause=settings.full_letters_per_cause,
         )
-        ends = Ends(app=self.app, clock=self.clock, runs=runs)
+        self.ends = ends = Ends(app=self.app, clock=self.clock, runs=runs)
         self.letters = letters = Letters(
             app=self.app,
-            queue_of=self._queue_of,
             lane_of=self.lane_of,
             clock=self.clock,
             runs=runs,
@@ -92,7 +91,3 @@ class Delivering:
             boot=lambda: boot_of(self.app),
             lease_lives_for=settings.lease_lives_for,
         )
-
-    def _queue_of(self, task: str) -> str | None:
-        lane = self.lane_of(task)
-        return None if lane is None else self.queues[lane]

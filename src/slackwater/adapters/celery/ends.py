@@ -64,11 +64,15 @@ class Ends:
         log.info("duplicate", job=delivery.job, task=delivery.task, of=to.to, reason=to.reason)
 
     def bury(self, delivery: Delivery, why: Bury, *, request: Any) -> None:
-        """End a job as dead; its result says FAILURE."""
-        self._record(delivery.job, delivery.task, _lane(delivery), JobState.DEAD, why.reason)
-        error = PoisonedJob(f"dead: {delivery.task} {delivery.job} {why.reason}")
-        self.app.backend.mark_as_failure(delivery.job, error, request=Context(request))
-        log.error("dead", job=delivery.job, task=delivery.task, attempts=why.attempts)
+        """End a job as dead whose attempts are spent."""
+        self.dead(delivery.job, delivery.task, lane=_lane(delivery), reason=why.reason, request=request)
+
+    def dead(self, job: str, task: str, *, lane: str | None, reason: str, request: Any) -> None:
+        """End a job as dead; its result says FAILURE, and a chord that it belongs to learns of it."""
+        self._record(job, task, lane, JobState.DEAD, reason)
+        error = PoisonedJob(f"dead: {task} {job} {reason}")
+        self.app.backend.mark_as_failure(job, error, request=Context(request))
+        log.error("dead", job=job, task=task, reason=reason)
 
     def revoke(self, job: str, why: str, *, request: Any) -> None:
         """Say REVOKED with a reason; a chord or chain that the job belongs to learns of it."""

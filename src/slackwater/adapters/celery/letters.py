@@ -13,8 +13,8 @@ from celery import Celery
 
 from slackwater.adapters.celery.bodies import Body
 from slackwater.adapters.celery.ends import Ends
-from slackwater.adapters.celery.envelopes import body_of, of_published, of_request
 from slackwater.adapters.celery.publishing import Sending
+from slackwater.adapters.celery.verbatim import message_of, request_of
 from slackwater.core.admission import Bury, Wait
 from slackwater.core.dead_letter import DeadLetter
 from slackwater.core.delivery import Delivery
@@ -36,7 +36,6 @@ class Letters:
 
     Attributes:
         app: Whose jobs.
-        queue_of: Queue of a task's lane, by the task's name; None for a task without lane.
         lane_of: Lane of a task, by its name.
         clock: The two clocks.
         runs: Tells the store.
@@ -45,14 +44,13 @@ class Letters:
     """
 
     app: Celery
-    queue_of: Callable[[str], str | None]
     lane_of: Callable[[str], str | None]
     clock: Clock
     runs: JobRuns
     ends: Ends
     later: timedelta
 
-    def hold(self, delivery: Delivery, wait: Wait, *, task: Any, request: Any) -> None:
+    def hold(self, delivery: Delivery, wait: Wait, *, request: Any) -> None:
         """Keep a delivery in the store until its time comes or a lease is free.
 
         Raises:
@@ -60,7 +58,7 @@ class Letters:
         """
         now = self.clock.run()
         held = Held(
-            message=self._marked(self._message(delivery, task=task, request=request), delivery.mark),
+            message=self._marked(waiting(request), delivery.mark),
             lane=self.lane_of(delivery.task) or "",
             tries=delivery.tries,
             not_before=now if wait.on is not None else now + self.later,
@@ -79,8 +77,8 @@ class Letters:
         Raises:
             StoreUnavailable: It could not be kept.
         """
-        now, mark, queue = self.clock.run(), sending.mark, self.queue_of(sending.name) or ""
-        message = of_published(sending.capture(), job=sending.job, task=sending.name, queue=queue)
+        now, mark = self.clock.run(), sending.mark
+        message = sending.as_message()
         held = Held(
             message=self._marked(message, mark),
             lane=mark.lane or "",
@@ -98,22 +96,21 @@ class Letters:
         verdict = may_start(mark, now=self.clock.calendar())
         if mark is None or not isinstance(verdict, Expire):
             return
-        args, kwargs, embed = body_of(held.message)
-        request = {**held.message.headers, "args": args, "kwargs": kwargs, "delivery_info": {}, **(embed or {})}
+        request = request_of(held.message, accept=self.app.conf.accept_content)
         self.ends.expire(job=held.job, task=held.message.task, mark=mark, verdict=verdict, request=request)
 
-    def bury(self, delivery: Delivery, why: Bury, *, task: Any, request: Any) -> None:
+    def bury(self, delivery: Delivery, why: Bury, *, request: Any) -> None:
         """Keep a dead letter of a job whose attempts are spent.
 
         Raises:
             StoreUnavailable: It could not be kept.
         """
         letter = self._letter(
-            delivery, JobState.DEAD, cause=POISON, reason=why.reason, attempts=why.attempts, task=task, request=request
+            delivery, JobState.DEAD, cause=POISON, reason=why.reason, attempts=why.attempts, request=request
         )
         self.runs.bury(letter)
 
-    def failed(self, delivery: Delivery, error: BaseException, *, body: Body, task: Any, request: Any) -> None:
+    def failed(self, delivery: Delivery, error: BaseException, *, body: Body, request: Any) -> None:
         """Keep a dead letter of a job that has failed; its end is told already, so a store that is away loses it."""
         letter = self._letter(
             delivery,
@@ -121,7 +118,6 @@ class Letters:
             cause=type(error).__name__,
             reason=_one_line(error),
             attempts=body.attempt,
-            task=task,
             request=request,
             trace=_traceback(error),
         )
@@ -138,13 +134,12 @@ class Letters:
         cause: str,
         reason: str,
         attempts: int,
-        task: Any,
         request: Any,
         trace: str = "",
     ) -> DeadLetter:
         mark = delivery.mark
         return DeadLetter(
-            message=self._message(delivery, task=task, request=request),
+            message=message_of(request),
             job=delivery.job,
             task=delivery.task,
             lane=self.lane_of(delivery.task),
@@ -166,9 +161,11 @@ class Letters:
         header = replace(known, released=True).to_header()
         return replace(message, headers={**message.headers, HEADER: header})
 
-    def _message(self, delivery: Delivery, *, task: Any, request: Any) -> Message:
-        came_by = str((request.get("delivery_info") or {}).get("routing_key") or "")
-        return of_request(self.app, task, request, queue=self.queue_of(delivery.task) or came_by)
+
+def waiting(request: Any) -> Message:
+    """Return the message of a delivery that waits; its ETA is over."""
+    message = message_of(request)
+    return replace(message, headers={**message.headers, "eta": None})
 
 
 def _one_line(error: BaseException) -> str:

@@ -21,8 +21,10 @@ from celery.app.amqp import AMQP
 from celery.exceptions import Ignore
 
 from slackwater.adapters.celery.successors import Successors
+from slackwater.adapters.celery.verbatim import message_published
 from slackwater.core.guard import Expire, may_start
 from slackwater.core.job import HEADER, Mark
+from slackwater.core.message import STALE_HEADERS, Message
 from slackwater.errors import StoreUnavailable
 from slackwater.ports import Clock
 
@@ -188,6 +190,8 @@ class Sending:
 
     def __post_init__(self) -> None:
         self.message.headers.update(self.options.pop("headers", None) or {})
+        for stale in STALE_HEADERS & self.message.headers.keys():
+            del self.message.headers[stale]
         self.mark = self.seam.mark(self.message.headers, self.name)
 
     @property
@@ -213,12 +217,11 @@ class Sending:
         parent = self.message.headers.get("parent_id")
         self.seam.confirmed(Published(job=self.job, task=self.name, lane=self.mark.lane, parent=parent, mark=self.mark))
 
-    def capture(self) -> Any:
-        """Return what Celery's sender would publish: a mapping with body and the arguments of kombu's `publish`."""
-        tap = _Tap(self.seam.app)
+    def as_message(self) -> Message:
+        """Return what would be published, as a value that can be stored."""
         self.message.headers[HEADER] = self.mark.to_header()
-        self.stock(tap, self.name, self.message, **self.options)
-        return tap.published
+        with self.seam.app.producer_or_acquire() as producer:
+            return message_published(self.stock, producer, self.name, self.message, **self.options)
 
 
 def install(app: Celery, seam: Seam) -> None:
@@ -257,18 +260,6 @@ def _send(
     elif seam.is_taken(sending):
         return
     sending.hand_over(producer)
-
-
-class _Tap:
-    """Stands in for kombu's producer, and keeps what it is given to publish."""
-
-    def __init__(self, app: Celery) -> None:
-        self.published: dict[str, Any] = {}
-        self._app = app
-
-    def publish(self, body: Any, **options: Any) -> None:
-        """Keep it."""
-        self.published = {"body": body, **options}
 
 
 def _as_request(headers: dict[str, Any], body: tuple[Any, Any, dict[str, Any]]) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from uuid import NAMESPACE_OID, uuid5
 
 from celery import Celery
 
-from slackwater.adapters.celery.envelopes import body_of, encoded
-from slackwater.adapters.celery.outlet import Outlet
+from slackwater.adapters.brokers.outlet import Outlet
+from slackwater.adapters.celery.verbatim import body_of, encoded
 from slackwater.core.dead_letter import DeadLetter
 from slackwater.core.job import HEADER, Mark
 from slackwater.core.message import Held, Message
@@ -63,7 +63,11 @@ class Replayer:
         message = self._message(letter, letter.message, edit)
         if letter.lane is None:
             self._mark(letter, message)
-            Outlet(self.app).publish([message])
+            outlet = Outlet(self.app)
+            try:
+                outlet.publish([message])
+            finally:
+                outlet.close()
         else:
             # A row first: a crash before the letter is marked leaves a replay that the next one repeats under one id.
             self.store.holds.hold([self._held(message, letter.lane, edit)])
@@ -92,7 +96,7 @@ class Replayer:
             released=True,
             replay_of=letter.job,
         )
-        args, kwargs, embed = body_of(was)
+        args, kwargs, embed = body_of(was, accept=self.app.conf.accept_content)
         body = (args if edit.args is None else list(edit.args), kwargs if edit.kwargs is None else edit.kwargs, embed)
         headers = {**was.headers, HEADER: new.to_header(), "id": job, "retries": 0, "eta": None, "expires": None}
         if headers.get("root_id") == letter.job:

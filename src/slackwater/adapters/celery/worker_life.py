@@ -2,27 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
+import structlog
 from celery import Celery, signals
+from celery.worker import state
 
-from slackwater.adapters.celery.boot import boot_of
+from slackwater.adapters.brokers.outlet import Outlet
+from slackwater.adapters.brokers.recovery import open_recovery
+from slackwater.adapters.celery.boot import boot_of, new_boot
 from slackwater.adapters.celery.counting import tally_of
-from slackwater.adapters.celery.outlet import Outlet
+from slackwater.adapters.celery.owning import enter_at_each_connection, own
 from slackwater.adapters.celery.presence import Heartbeat, counts_of
 from slackwater.adapters.celery.worker_thread import WorkerThread
 from slackwater.adapters.embedded import follow_parent
+from slackwater.core.liveness import Owner
 from slackwater.core.reading import LaneCounts
+from slackwater.engine.dead_workers import DeadWorkers
 from slackwater.engine.feeder import Feeder
-from slackwater.ports import Clock, Store
+from slackwater.errors import BrokerUnavailable, ConfigurationError, StoreUnavailable
+from slackwater.ports import Clock, Recovery, Store
 from slackwater.settings import Settings
+
+log = structlog.get_logger("slackwater.worker")
+EXIT_BAD_INPUT = 2
+
+
+class MakeDeadWorkers(Protocol):
+    """Puts the sweeper of dead workers together."""
+
+    def __call__(self, recovery: Recovery, *, itself: Owner | None = None) -> DeadWorkers: ...  # noqa: D102
 
 
 @dataclass(kw_only=True)
 class WorkerLife:
-    """Follows the signals of this application's workers: presence, leases and the feeder of each.
+    """Follows the signals of this application's workers: ownership, presence, leases, feeder and sweeping of each.
 
     Attributes:
         app: The application.
@@ -32,6 +49,9 @@ class WorkerLife:
         opened: Returns the store if this process has opened it.
         clock: The two clocks.
         settings: How the processes behave.
+        realm: Whose workers sweep for each other.
+        dead_workers: Puts the sweeper together.
+        check_broker: Raises `ConfigurationError` where the broker does not fit the lanes.
     """
 
     app: Celery
@@ -41,26 +61,83 @@ class WorkerLife:
     opened: Callable[[], Store | None]
     clock: Clock
     settings: Settings
+    realm: str
+    dead_workers: MakeDeadWorkers
+    check_broker: Callable[[Iterable[str]], None]
+    _owner: Owner | None = field(default=None, init=False)
     _threads: list[WorkerThread] = field(default_factory=list, init=False)
     _heartbeat: Heartbeat | None = field(default=None, init=False)
+    _recovery: Recovery | None = field(default=None, init=False)
+    _outlet: Outlet | None = field(default=None, init=False)
 
     def follow_signals(self) -> None:
         """Connect; Celery keeps weak references, and this object is kept by the application."""
+        signals.celeryd_init.connect(self._initialised)
         signals.worker_ready.connect(self._ready)
+        signals.worker_shutting_down.connect(self._shutting_down)
         signals.worker_shutdown.connect(self._shut_down)
         signals.worker_process_init.connect(self._forked)
+        enter_at_each_connection(self.app, owner_of=lambda: self._owner, realm=self.realm)
+
+    def _initialised(self, sender: Any = None, instance: Any = None, options: Any = None, **_: Any) -> None:
+        if instance.app is not self.app:
+            return
+        self._owner = Owner(worker=str(sender), boot=new_boot(self.app))
+        own(self.app, self._owner)
+        self._refuse(self._consumed((options or {}).get("queues")))
+
+    def _consumed(self, queues: str | Iterable[str] | None) -> list[str]:
+        """Return the lanes that a worker consumes, by its `-Q`; all where it has none."""
+        named = set(queues.split(",") if isinstance(queues, str) else queues or ())
+        return [lane for lane, queue in self.queues.items() if not named or queue in named]
+
+    def _refuse(self, lanes: Sequence[str]) -> None:
+        """End this process, one line a finding, where the broker does not fit; a signal's receiver may not raise."""
+        try:
+            self.check_broker(lanes)
+        except ConfigurationError as error:
+            for line in error.findings:
+                sys.stderr.write(f"slackwater: {line}\n")
+            raise SystemExit(EXIT_BAD_INPUT) from error
 
     def _ready(self, sender: Any = None, **_: Any) -> None:
         if sender.app is not self.app:
             return
+        # A worker that a test starts inside of its own process sends no celeryd_init.
+        self._owner = self._owner or Owner(worker=str(sender.hostname), boot=boot_of(self.app))
         slots = int(sender.pool.num_processes)
 
         def counts() -> Mapping[str, LaneCounts]:
             return counts_of(self.app, lanes=self.queues, lane_of=self.lane_of, slots=slots)
 
-        self._heartbeat = Heartbeat(
-            worker=str(sender.hostname),
-            boot=boot_of(self.app),
+        self._heartbeat = self._heartbeat_of(self._owner, counts)
+        self._recovery = open_recovery(self.app, realm=self.realm)
+        self._outlet = Outlet(self.app)
+        feeder = Feeder(
+            holds=lambda: self.store().holds,
+            publish=self._outlet.publish,
+            free=lambda: {lane: count.slots - count.busy for lane, count in counts().items()},
+            clock=self.clock,
+            boot=self._owner.boot,
+        )
+        settings = self.settings
+        self._threads = [
+            WorkerThread(
+                name="presence", every=settings.presence_every, act=self._heartbeat.beat, news=tally_of(self.app).news
+            ),
+            WorkerThread(name="feeder", every=settings.feed_every, act=feeder.feed),
+            # In a thread of its own: what the broker takes to answer must not delay this worker's presence.
+            WorkerThread(
+                name="sweeping", every=settings.sweep_every, act=self._look_after_others(self._owner, self._recovery)
+            ),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _heartbeat_of(self, owner: Owner, counts: Callable[[], Mapping[str, LaneCounts]]) -> Heartbeat:
+        return Heartbeat(
+            worker=owner.worker,
+            boot=owner.boot,
             app=self.app,
             store=self.store,
             counts=counts,
@@ -68,31 +145,55 @@ class WorkerLife:
             settings=self.settings,
             started_at=self.clock.run(),
         )
-        feeder = Feeder(
-            holds=lambda: self.store().holds,
-            publish=Outlet(self.app).publish,
-            free=lambda: {lane: count.slots - count.busy for lane, count in counts().items()},
-            clock=self.clock,
-            boot=boot_of(self.app),
-        )
-        self._threads = [
-            WorkerThread(
-                name="presence",
-                every=self.settings.presence_every,
-                act=self._heartbeat.beat,
-                news=tally_of(self.app).news,
-            ),
-            WorkerThread(name="feeder", every=self.settings.feed_every, act=feeder.feed),
-        ]
+
+    def _look_after_others(self, owner: Owner, recovery: Recovery) -> Callable[[], None]:
+        sweepers: list[DeadWorkers] = []
+
+        def look() -> None:
+            if not sweepers:
+                sweepers.append(self.dead_workers(recovery, itself=owner))
+            # Again and again: one that was taken for dead, struck off, and lives must be found when it dies.
+            recovery.enter(owner)
+            sweepers[0].sweep()
+
+        return look
+
+    def _shutting_down(self, **_: Any) -> None:
+        """Have nothing more published by this worker that it would hand back at once."""
         for thread in self._threads:
-            thread.start()
+            if thread.name == "feeder":
+                thread.ask_to_stop()
 
     def _shut_down(self, **_: Any) -> None:
         while self._threads:
             self._threads.pop().stop()
+        self._hand_back()
         if self._heartbeat is not None:
             self._heartbeat.say_goodbye()
             self._heartbeat = None
+        if self._outlet is not None:
+            self._outlet.close()
+            self._outlet = None
+
+    def _hand_back(self) -> None:
+        """Hand back what the worker's own farewell left in its hands: not an attempt of the jobs'."""
+        if self._owner is None:
+            return
+        left = {(str(one.id), int(one.request_dict.get("retries") or 0)) for one in state.reserved_requests}
+        try:
+            if left:
+                self.store().runs.hand_back(sorted(left), boot=self._owner.boot)
+        except StoreUnavailable as error:
+            log.warning("handed back, counted as attempts", jobs=len(left), error=str(error))
+        if self._recovery is None:
+            return
+        try:
+            self._recovery.restore(self._owner)
+            self._recovery.forget(self._owner)
+        except BrokerUnavailable as error:
+            log.warning("not handed back, others will find it", worker=self._owner.worker, error=str(error))
+        self._recovery.close()
+        self._recovery = None
 
     def _forked(self, **_: Any) -> None:
         follow_parent()

@@ -36,9 +36,13 @@ class WorkerThread:
         self._thread = threading.Thread(target=self._run, name=f"slackwater-{self.name}", daemon=True)
         self._thread.start()
 
+    def ask_to_stop(self) -> None:
+        """Have it end after what it does just now; safe in a signal's handler."""
+        self._stopped = True
+
     def stop(self) -> None:
         """Stop it, and wait for what it does just now."""
-        self._stopped = True
+        self.ask_to_stop()
         self.news.set()
         if self._thread is not None:
             self._thread.join(FAREWELL_S)

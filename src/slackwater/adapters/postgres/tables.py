@@ -126,6 +126,7 @@ readings = Table(
     Column("at", Instant, nullable=False),
     Column("lane", NAME, nullable=False),
     Column("ready", Integer),
+    Column("unacked", Integer),
     Column("running", Integer),
     Column("slots", Integer),
     Column("workers", Integer),

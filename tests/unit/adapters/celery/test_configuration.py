@@ -2,14 +2,18 @@
 
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from celery import Celery
 from kombu import Queue
 
 from slackwater import Lane, Slackwater
-from slackwater.adapters.celery.configuration import DEMANDED, VISIBILITY_TIMEOUT_S, conflicts
+from slackwater.adapters.brokers.unacked import NEVER_S, keys_of
+from slackwater.adapters.celery.configuration import DEMANDED, conflicts
+from slackwater.adapters.celery.owning import own
 from slackwater.adapters.memory import MemoryStore
+from slackwater.core.liveness import Owner
 from slackwater.errors import ConfigurationError
 
 MakeApp = Callable[..., Celery]
@@ -25,7 +29,6 @@ CONFLICTS: list[tuple[str, Any, str]] = [
     ("task_always_eager", True, "needs False (work runs in lanes)"),
     ("result_backend", None, "set result_backend"),
     ("result_backend", "rpc://", "set result_backend to a Valkey or Redis URL"),
-    ("broker_transport_options", {"visibility_timeout": 60}, f"needs {VISIBILITY_TIMEOUT_S}"),
 ]
 
 
@@ -70,16 +73,21 @@ def test_what_the_lanes_need_is_set(make_app: MakeApp) -> None:
     app = make_app(broker_url=REDIS, task_acks_late=True)
     around(app)
     assert {name: app.conf[name] for name in DEMANDED} == {name: value for name, (value, _) in DEMANDED.items()}
-    assert app.conf.broker_transport_options["visibility_timeout"] == VISIBILITY_TIMEOUT_S
     assert app.conf.redis_max_connections >= 60
     assert not conflicts(app)
 
 
-def test_a_longer_visibility_timeout_stays(make_app: MakeApp) -> None:
-    given = {"visibility_timeout": 2 * VISIBILITY_TIMEOUT_S, "global_keyprefix": "x"}
-    app = make_app(broker_url=REDIS, broker_transport_options=given)
+def test_a_worker_owns_what_it_takes_and_its_messages_never_become_visible_by_themselves(make_app: MakeApp) -> None:
+    app = make_app(broker_url=REDIS, broker_transport_options={"visibility_timeout": 60, "global_keyprefix": "x"})
     around(app)
-    assert {name: app.conf.broker_transport_options[name] for name in given} == given
+    owner = Owner(worker="till@one", boot=uuid4())
+
+    own(app, owner)
+
+    options = app.conf.broker_transport_options
+    assert options["visibility_timeout"] == NEVER_S
+    assert options["unacked_key"] == keys_of(owner).messages
+    assert options["global_keyprefix"] == "x"
 
 
 def test_rabbitmq_gets_confirmed_publishing_and_quorum_queues(make_app: MakeApp) -> None:
@@ -87,6 +95,44 @@ def test_rabbitmq_gets_confirmed_publishing_and_quorum_queues(make_app: MakeApp)
     around(app)
     assert app.conf.broker_transport_options == {"confirm_publish": True}
     assert {queue.queue_arguments["x-queue-type"] for queue in app.conf.task_queues} == {"quorum"}
+    assert {queue.queue_arguments["x-delivery-limit"] for queue in app.conf.task_queues} == {20}
+
+
+def test_a_lane_may_not_have_the_name_of_the_dead_letters_queue_on_rabbitmq(make_app: MakeApp) -> None:
+    lanes = [Lane("dead_letters", slots=1)]
+    with pytest.raises(ConfigurationError, match="lane 'dead_letters': on RabbitMQ"):
+        Slackwater(make_app(broker_url="amqp://127.0.0.1:1//"), store=MemoryStore(), lanes=lanes)
+    Slackwater(make_app(broker_url=REDIS), store=MemoryStore(), lanes=lanes)
+
+
+def test_a_job_that_may_run_longer_than_rabbitmq_waits_is_refused_and_one_without_limit_is_noted(
+    make_app: MakeApp,
+) -> None:
+    sw = around(make_app(broker_url="amqp://127.0.0.1:1//"))
+    make: Any = sw.app.task
+    for name, lane, limit in (("short", "till", 60), ("long", "till", 3600), ("endless", "bakery", None)):
+        make(name=name, lane=lane, time_limit=limit, shared=False)(noop)
+
+    sw.check_broker(["bakery"])
+    with pytest.raises(ConfigurationError) as refused:
+        sw.check_broker(["till", "bakery"])
+
+    [line] = refused.value.findings
+    assert line.startswith("lane 'till': task long may run for 1:00:00 (its time limit), and RabbitMQ takes a message")
+    assert "lower the limit, or raise consumer_timeout" in line
+    assert [note for note in sw.notes() if note.startswith("no time limit has endless: RabbitMQ delivers")]
+
+
+def test_valkey_asks_for_no_time_limit(make_app: MakeApp) -> None:
+    sw = around(make_app(broker_url=REDIS))
+    add: Any = sw.app.task(name="long", lane="till", time_limit=100_000, shared=False)
+    add(noop)
+    sw.check_broker(["till"])
+    assert sw.notes() == []
+
+
+def noop() -> None:
+    """Do nothing."""
 
 
 def test_a_lanes_tasks_go_to_its_queue_and_others_where_the_application_sends_them(make_app: MakeApp) -> None:

@@ -19,6 +19,7 @@ def upgrade() -> None:
     _holds()
     _dead_letters()
     _rounds()
+    op.add_column("readings", sa.Column("unacked", sa.Integer))
 
 
 def _runs() -> None:
