@@ -18,6 +18,7 @@ from nightshift import footprint
 from nightshift.books.generator import generate
 from nightshift.books.migrate import migrate
 from nightshift.books.runs import runs_to_submit
+from nightshift.connecting import connect_accounts
 from nightshift.course import scale_of, span_of, tempo_of
 from nightshift.ground import clear_broker, engine_of, own_database
 from nightshift.live import NightConsole, Screen
@@ -93,7 +94,15 @@ def _run(stage: Stage, stack: ExitStack, day: date) -> bool:
     books = engine_of(store_url)
     stack.callback(books.dispose)
     clicks = _write_books(stage, books)
-    world = start_world(stage.supervisor, stage.folder, seed=options.seed, day=day, port=options.world_port)
+    world = start_world(
+        stage.supervisor,
+        stage.folder,
+        seed=options.seed,
+        day=day,
+        port=options.world_port,
+        faults=options.faults,
+    )
+    connect_accounts(books, world)
     env = _environment(stage, servers, world, store_url=store_url)
     sw = _application(env)
     stack.callback(_clear, stage, servers, sw)
@@ -169,7 +178,7 @@ def _environment(stage: Stage, servers: Servers, world: World, *, store_url: str
         plan=stage.options.plan,
         prefix=stage.prefix,
         world_url=world.url,
-        world_token=world.token,
+        credentials=world.credentials,
         folder=stage.folder.path,
         calls_per_second=world.rate_limit.calls_per_second,
     )

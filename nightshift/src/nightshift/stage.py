@@ -36,6 +36,7 @@ class NightOptions:
     report: Path | None
     folder: Path
     world_port: int
+    faults: Path | None
     broker_url: str | None
     store_url: str | None
 

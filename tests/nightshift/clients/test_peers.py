@@ -6,6 +6,7 @@ import pickle
 import httpx2
 import pytest
 
+from nightshift.calling import retry_after_of
 from nightshift.peers import (
     PeerError,
     PeerUnavailable,
@@ -13,7 +14,6 @@ from nightshift.peers import (
     Tries,
     after_failure,
     after_throttling,
-    retry_after_of,
 )
 
 RULE = RetryRule()

@@ -7,7 +7,7 @@ import pytest
 from nightshift.report.check import Check
 from nightshift.report.checks import Report, run_checks
 from nightshift.report.night import Click, Night, Run
-from nightshift.world.script import PathKind
+from nightshift.world.kinds import PathKind
 from slackwater import JobState
 
 A_MOMENT = timedelta(milliseconds=1)

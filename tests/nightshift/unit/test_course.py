@@ -41,7 +41,7 @@ def test_a_night_takes_the_asked_minutes_however_many_hours_it_has(day: date, mi
 
 def test_volumes_grow_with_the_nights_length_and_each_tenant_keeps_an_account() -> None:
     default = scale_of(4)
-    assert (default.tenants, default.accounts, default.receipts, default.runs) == (40, 400, 60, 240)
+    assert (default.tenants, default.accounts, default.receipts, default.runs) == (40, 200, 60, 240)
     shortest = scale_of(0.5)
     assert shortest.accounts >= shortest.tenants == TENANTS
     assert shortest.receipts > 0

@@ -137,4 +137,4 @@ def test_pages_together_are_the_whole_listing(http: httpx2.Client) -> None:
 
 
 def test_a_status_that_no_entry_has_lists_nothing(http: httpx2.Client) -> None:
-    assert http.get(f"{ACCOUNT}{SINCE}&transaction_status=PDNG").json() == {"transactions": []}
+    assert http.get(f"{ACCOUNT}{SINCE}&transaction_status=RJCT").json() == {"transactions": []}
