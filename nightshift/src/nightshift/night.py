@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -15,11 +15,13 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from nightshift import footprint
+from nightshift.alarm_note import FULL, AlarmNote, no_room
 from nightshift.books.generator import generate
 from nightshift.books.migrate import migrate
 from nightshift.books.runs import runs_to_submit
 from nightshift.connecting import connect_accounts
 from nightshift.course import scale_of, span_of, tempo_of
+from nightshift.errors import NightError
 from nightshift.ground import clear_broker, engine_of, own_database
 from nightshift.live import NightConsole, Screen
 from nightshift.people import PlannedClick, script, write_script
@@ -27,7 +29,7 @@ from nightshift.report.gather import Course, gather
 from nightshift.report.publish import ensure_writable, publish
 from nightshift.schedule import ZONE, lanes
 from nightshift.settings import NightSettings
-from nightshift.stage import PEOPLE, NightOptions, Stage, ending_early, must_go_on
+from nightshift.stage import JOURNAL, PEOPLE, NightOptions, Stage, ending_early, must_go_on
 from nightshift.usage import Meter
 from nightshift.world_process import World, start_world
 from slackwater import Settings, Slackwater, processes
@@ -56,7 +58,7 @@ def run_night(options: NightOptions) -> bool:
     console = NightConsole()
     settings = NightSettings.from_environment(os.environ)
     Settings.from_environment(os.environ)  # refused before anything is started
-    with ExitStack() as stack:
+    with _told_of_a_full_disk(options.folder), ExitStack() as stack:
         stop = stack.enter_context(StopSignals())
         folder = stack.enter_context(RunFolder(options.folder, now=datetime.now(UTC), data=Data.DISCARD))
         for line in folder.cleaned:
@@ -78,6 +80,17 @@ def run_night(options: NightOptions) -> bool:
         )
         with ending_early(stage):
             return _run(stage, stack, day)
+
+
+@contextmanager
+def _told_of_a_full_disk(folder: Path) -> Iterator[None]:
+    """Put a full disk into one line where there is no stage yet, or none any more."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        raise NightError(no_room(folder.resolve())) from error
 
 
 def _run(stage: Stage, stack: ExitStack, day: date) -> bool:
@@ -150,7 +163,7 @@ def _mark_given_servers(stage: Stage, stack: ExitStack) -> None:
 
 
 def _journal(stage: Stage) -> Path:
-    return stage.folder.path / "journal"
+    return stage.folder.path / JOURNAL
 
 
 def _write_books(stage: Stage, books: Engine) -> Sequence[PlannedClick]:
@@ -158,6 +171,7 @@ def _write_books(stage: Stage, books: Engine) -> Sequence[PlannedClick]:
     must_go_on(stage)
     for left in _journal(stage).glob("*.jsonl"):
         left.unlink()
+    AlarmNote(_journal(stage)).prepare()
     scale = scale_of(stage.options.minutes)
     migrate(books)
     with stage.console.status("writing the books and drawing receipts"):

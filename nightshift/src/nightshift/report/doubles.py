@@ -33,7 +33,7 @@ def nothing_twice(night: Night) -> Check:
     return check(
         "Nothing twice",
         (*filed_twice, *fetched_twice, *apart),
-        good=f"{count(len(night.filings), 'filing')} in the world's books, one for each of our runs; none fetched twice.",
+        good=f"{count(len(night.filings), 'filing')} in the world's books, one for each of our runs; no fetch twice.",
         bad=f"{', '.join(f'{len(lines)} {what}' for lines, what in parts if lines)}.",
         notes=notes,
     )

@@ -45,6 +45,13 @@ class RunningWorld:
     process: subprocess.Popen[str]
 
 
+def write_faults(folder: Path, *rules: Mapping[str, object]) -> Mapping[str, str]:
+    """Write a script of faults into a folder; return the options of a world that follows it."""
+    path = folder / "faults.json"
+    path.write_text(json.dumps({"faults": [dict(rule) for rule in rules]}))
+    return {"--faults": str(path)}
+
+
 def world_command(books: Path, options: Mapping[str, str]) -> list[str]:
     """Build the command line of a quick world, with some options changed; an empty value makes an option a flag."""
     there = next(folder for folder in books.parents if folder.is_dir())
