@@ -25,9 +25,8 @@ def test_the_morning_counts_the_effects_since_the_night_began(session: Session, 
     evening = now - timedelta(hours=8)
     record_sync(session, 1, balance=Decimal(1), transactions=[entry], job_id="yesterday", at=evening)
     record_sync(session, 2, balance=Decimal(1), transactions=[entry], job_id="tonight", at=now)
-    for account_id in (1, 2):
-        facts = {"holder": None, "product": None, "balance": Decimal(2), "job_id": "refresh"}
-        record_refresh(session, account_id, at=evening if account_id == 1 else now, **facts)
+    for account_id, at in ((1, evening), (2, now)):
+        record_refresh(session, account_id, holder=None, product=None, balance=Decimal(2), job_id="refresh", at=at)
     mark_consent_over(session, 3, session_id=None, refusal="EXPIRED_SESSION", at=now)
     record_reading(session, 1, facts=Facts(vendor="x", date=None, total=None), job_id="j", at=now)
     record_unreadable(session, 2, why="empty", job_id="j", at=now)

@@ -113,16 +113,20 @@ def told_pending(session: Session) -> list[str | None]:
     return list(session.scalars(select(PendingTransaction.entry_reference).order_by(PendingTransaction.id)))
 
 
+def sync_pending(session: Session, at: datetime, *references: str, account_id: int = 1) -> None:
+    entries = pending(*references)
+    record_sync(session, account_id, balance=Decimal(1), transactions=[ENTRY], pending=entries, job_id="job-1", at=at)
+
+
 def test_each_sync_replaces_all_that_is_pending_in_its_account(session: Session, now: datetime) -> None:
-    facts = {"balance": Decimal(1), "transactions": [ENTRY], "job_id": "job-1"}
-    record_sync(session, 1, pending=pending("p1", "p2"), at=now, **facts)
-    record_sync(session, 2, pending=pending("p1"), at=now, **facts)
+    sync_pending(session, now, "p1", "p2")
+    sync_pending(session, now, "p1", account_id=2)
     assert told_pending(session) == ["p1", "p2", "p1"]
-    record_sync(session, 1, pending=pending("p3"), at=now + timedelta(minutes=1), **facts)
+    sync_pending(session, now + timedelta(minutes=1), "p3")
     assert told_pending(session) == ["p1", "p3"]
-    record_sync(session, 1, pending=pending("p1", "p2"), at=now, **facts)  # an older answer, written last
+    sync_pending(session, now, "p1", "p2")  # an older answer, written last
     assert told_pending(session) == ["p1", "p3"]
-    record_sync(session, 1, at=now + timedelta(minutes=2), **facts)
+    sync_pending(session, now + timedelta(minutes=2))
     assert told_pending(session) == ["p1"]
 
 

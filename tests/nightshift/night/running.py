@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
@@ -123,7 +123,12 @@ class RunningNight:
 
 
 def start(
-    folder: Path, *options: str, output: Path, variables: Mapping[str, str], without: frozenset[str]
+    folder: Path,
+    *options: str,
+    output: Path,
+    variables: Mapping[str, str],
+    without: frozenset[str] = frozenset(),
+    launcher: Sequence[str] = (),
 ) -> RunningNight:
     """Start the shortest night there is.
 
@@ -133,6 +138,7 @@ def start(
         output: Folder for what it prints, and for its report.
         variables: More variables of its environment.
         without: Variables that it shall not have.
+        launcher: Line that runs the night's as its last words, in the same process.
     """
     run = uuid4().hex
     output.mkdir(exist_ok=True)
@@ -141,7 +147,7 @@ def start(
     fixed = ["--minutes=0.5", f"--folder={folder}", f"--report={report}"]
     with (output / f"{run}.out").open("w") as told, (output / f"{run}.err").open("w") as complained:
         popen = subprocess.Popen(
-            [sys.executable, "-m", "nightshift", "night", *fixed, *options],
+            [*launcher, sys.executable, "-m", "nightshift", "night", *fixed, *options],
             stdin=subprocess.DEVNULL,
             stdout=told,
             stderr=complained,

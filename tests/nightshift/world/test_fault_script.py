@@ -32,9 +32,9 @@ def test_a_script_is_read_as_it_is_written(tmp_path: Path) -> None:
         {"fault": "scripted_429", "kinds": ["balances"], "ratio": 0.9, "from_s": 20, "to_s": 30, "retry_after_s": 2},
         {"fault": "lost_answer", "kinds": ["filing_submit"], "asks": [0], "subjects": ["k"]},
     )
-    assert (burst.fault, burst.kinds, burst.ratio) == (Fault.SCRIPTED_429, {PathKind.BALANCES}, 0.9)
+    assert (burst.fault, burst.kinds, burst.ratio) == (Fault.SCRIPTED_429, frozenset({PathKind.BALANCES}), 0.9)
     assert (burst.from_s, burst.to_s, burst.retry_after_s, burst.status) == (20, 30, 2, 429)
-    assert (lost.asks, lost.subjects) == ({0}, {"k"})
+    assert (lost.asks, lost.subjects) == (frozenset({0}), frozenset({"k"}))
 
 
 def test_a_fault_that_names_no_endpoint_can_happen_wherever_it_makes_sense() -> None:
