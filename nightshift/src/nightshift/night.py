@@ -31,6 +31,7 @@ from nightshift.schedule import ZONE, lanes
 from nightshift.settings import NightSettings
 from nightshift.stage import JOURNAL, PEOPLE, NightOptions, Stage, ending_early, must_go_on
 from nightshift.usage import Meter
+from nightshift.world.faults import FaultScriptError, read_faults
 from nightshift.world_process import World, start_world
 from slackwater import Settings, Slackwater, processes
 from slackwater.local import Data, RunFolder, Servers, StopSignals, Supervisor, masked
@@ -58,6 +59,7 @@ def run_night(options: NightOptions) -> bool:
     console = NightConsole()
     settings = NightSettings.from_environment(os.environ)
     Settings.from_environment(os.environ)  # refused before anything is started
+    _check_faults(options.faults)
     with _told_of_a_full_disk(options.folder), ExitStack() as stack:
         stop = stack.enter_context(StopSignals())
         folder = stack.enter_context(RunFolder(options.folder, now=datetime.now(UTC), data=Data.DISCARD))
@@ -80,6 +82,14 @@ def run_night(options: NightOptions) -> bool:
         )
         with ending_early(stage):
             return _run(stage, stack, day)
+
+
+def _check_faults(script_of_faults: Path | None) -> None:
+    if script_of_faults is not None:
+        try:
+            read_faults(script_of_faults)
+        except FaultScriptError as error:
+            raise NightError(str(error)) from error
 
 
 @contextmanager

@@ -18,6 +18,7 @@ import psutil  # type: ignore[import-untyped]
 
 from nightshift import journal
 from nightshift.world.books import BooksError, read_calls
+from nightshift.world.kinds import PathKind
 from slackwater.adapters.embedded import processes
 from slackwater.adapters.embedded.process_record import read_record
 
@@ -117,9 +118,10 @@ class RunningNight:
 
     def _has_called(self) -> bool:
         try:
-            return bool(read_calls(self.folder / "world.sqlite"))
+            calls = read_calls(self.folder / "world.sqlite")
         except BooksError:
             return False
+        return any(call.kind is not PathKind.SESSION for call in calls)  # consents are given before the night
 
 
 def start(

@@ -26,6 +26,7 @@ from nightshift.world.shapes import (
     read_page_mark,
     transactions_json,
 )
+from nightshift.world.spoiling import spoil
 
 DEFAULT_DAYS = 90
 """Days of transactions that are answered when no `date_from` is given."""
@@ -196,7 +197,7 @@ async def _serve(desk: Desk, request: Request, *, answer: Callable[[int], Json])
         body = error_json(status, error, message="The bank did not answer properly")
         return JSONResponse(body, status, _retry_after(call.plan.retry_after_s))
     good = JSONResponse(answer(call.ask))
-    await desk.spoil(call, request, status=200, body=bytes(good.body))
+    await spoil(desk, call, request, answer=good)
     return good
 
 

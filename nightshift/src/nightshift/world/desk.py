@@ -6,11 +6,11 @@ import asyncio
 import contextlib
 import datetime as dt
 import math
-import os
 import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future
+from typing import NoReturn
 
 from fastapi import Request
 
@@ -21,7 +21,6 @@ from nightshift.world.kinds import AGGREGATOR_KINDS, Fault, Outcome, PathKind
 from nightshift.world.limiter import admit
 from nightshift.world.script import Plan, WorldRules, plan_call
 
-DIED_EXIT_CODE = 70
 _LOOK_S = 0.1
 """How often it is looked whether a caller that is kept waiting has gone."""
 
@@ -205,51 +204,18 @@ class Desk:
         if self.rules.key_lifetime_s is not None:
             self._keys_until_s[key] = self.clock.now_s() + self.rules.key_lifetime_s
 
-    async def spoil(self, call: OpenCall, request: Request, *, status: int, body: bytes) -> None:
-        """Keep a caller from the answer that it was about to get, if the script says so.
-
-        Args:
-            call: The call, carried out.
-            request: Its request.
-            status: Status of the answer.
-            body: Its body.
+    async def wait_until_left(self, request: Request) -> NoReturn:
+        """Keep a caller waiting without an answer.
 
         Raises:
-            CutOffError: It gets no whole answer.
+            CutOffError: It has gone, or the world closes.
         """
-        if call.fault is Fault.HANG:
-            await self._hang(request)
-        if call.fault is Fault.LOST_ANSWER:
-            await asyncio.wrap_future(self.end_call(call, Outcome.NO_ANSWER))
-            await self._hang_up(request, b"")
-        if call.fault is Fault.TRUNCATED:
-            await self.close_call(call, status, outcome=Outcome.TRUNCATED)
-            call.is_cut_off = True
-            await self._hang_up(request, _head(status, len(body)) + body[: len(body) // 2])
-        if call.fault is Fault.DEATH:
-            await asyncio.wrap_future(self.end_call(call, Outcome.DIED))
-            os._exit(DIED_EXIT_CODE)  # as kill -9 would: no farewell to anybody
-
-    async def _hang(self, request: Request) -> None:
         while not await request.is_disconnected():
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._closing.wait(), timeout=_LOOK_S)
                 raise CutOffError(Outcome.CLOSING)
         raise CutOffError(Outcome.CALLER_LEFT)
 
-    async def _hang_up(self, request: Request, last: bytes) -> None:
-        """Send some bytes past the server, which would see that they are no whole answer, and close."""
-        if (transport := self.transport_of(request)) is not None:
-            transport.write(last)
-            transport.close()
-            while not await request.is_disconnected():
-                await asyncio.sleep(0.001)
-        raise CutOffError(Outcome.NO_ANSWER)
-
     def close(self) -> None:
         """Cut off all calls that wait, and all that will."""
         self._closing.set()
-
-
-def _head(status: int, length: int) -> bytes:
-    return f"HTTP/1.1 {status} Cut\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n".encode()

@@ -12,6 +12,7 @@ from nightshift.world.books import Filing
 from nightshift.world.chance import token
 from nightshift.world.desk import Desk, OpenCall
 from nightshift.world.kinds import Fault
+from nightshift.world.spoiling import spoil
 
 KEY_LENGTH_LIMIT = 255
 UNKNOWN_FILING = "filing_unknown"
@@ -47,7 +48,7 @@ def gateway_routes(desk: Desk) -> APIRouter:
         answer = JSONResponse(_receipt(filing), 201, headers)
         if filing.body != body:
             answer = _problem(422, "idempotency_key_reused", "This key was used with another body")
-        await desk.spoil(call, request, status=answer.status_code, body=bytes(answer.body))
+        await spoil(desk, call, request, answer=answer)
         return answer
 
     @routes.get("")
@@ -61,7 +62,7 @@ def gateway_routes(desk: Desk) -> APIRouter:
         answer = _problem(404, UNKNOWN_FILING, "No filing was accepted under this key")
         if filing is not None:
             answer = JSONResponse(_receipt(filing))
-        await desk.spoil(call, request, status=answer.status_code, body=bytes(answer.body))
+        await spoil(desk, call, request, answer=answer)
         return answer
 
     return routes
