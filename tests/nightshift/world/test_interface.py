@@ -1,5 +1,7 @@
 """The aggregator's answers, against the vendor's own description of its interface where that is at hand."""
 
+import datetime as dt
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -7,8 +9,9 @@ import httpx2
 import pytest
 from tests.nightshift.world.interface import problems
 
+from nightshift.tokens import AGGREGATOR, GATEWAY, sign
 from nightshift.world.books import read_calls
-from nightshift.world.testing import RunningWorld
+from nightshift.world.testing import CREDENTIALS, RunningWorld
 
 ACCOUNT = f"/accounts/{UUID(int=5)}"
 SINCE = "/transactions?date_from=2026-10-01"
@@ -65,6 +68,36 @@ def test_nobody_passes_without_the_token_and_the_books_tell_who_tried(http: http
     assert answer.status_code == 401
     booked = [call for call in read_calls(world.books) if call.job_id == "thief"]
     assert [(call.status, call.granted_at) for call in booked] == [(401, None)]
+
+
+NOW = dt.datetime.now(dt.UTC)
+HOUR = dt.timedelta(hours=1)
+STRANGER = replace(CREDENTIALS, secret=b"another secret")
+
+
+@pytest.mark.parametrize(
+    ("token", "why"),
+    [
+        (sign(CREDENTIALS, audience=AGGREGATOR, at=NOW - 2 * HOUR, lifetime=HOUR), "it is expired"),
+        (sign(CREDENTIALS, audience=GATEWAY, at=NOW, lifetime=HOUR), "it is not for aggregator"),
+        (sign(STRANGER, audience=AGGREGATOR, at=NOW, lifetime=HOUR), "its signature is wrong"),
+        (sign(CREDENTIALS, audience=AGGREGATOR, at=NOW, lifetime=25 * HOUR), "it is good for more than 24 hours"),
+    ],
+)
+def test_a_token_that_is_not_good_is_refused_in_the_interfaces_words(
+    http: httpx2.Client, world: RunningWorld, token: str, why: str
+) -> None:
+    answer = http.get(ACCOUNT + "/details", headers={"Authorization": f"Bearer {token}", "X-Job-Id": why})
+    assert (answer.status_code, answer.json()["code"], answer.json()["error"]) == (401, 401, "UNAUTHORIZED_ACCESS")
+    assert why in answer.json()["message"]
+    assert answer.headers["WWW-Authenticate"] == "Bearer"
+    assert [call.granted_at for call in read_calls(world.books) if call.job_id == why] == [None]
+
+
+def test_a_token_for_the_aggregator_does_not_open_the_gateway(http: httpx2.Client) -> None:
+    token = sign(CREDENTIALS, audience=AGGREGATOR, at=NOW, lifetime=HOUR)
+    answer = http.get("/filings?idempotency_key=x", headers={"Authorization": f"Bearer {token}"})
+    assert (answer.status_code, "not for filing-gateway" in answer.json()["message"]) == (401, True)
 
 
 def test_pages_together_are_the_whole_listing(http: httpx2.Client) -> None:
