@@ -69,6 +69,12 @@ def cli() -> None:
     show_default="a free one",
     help="Port of the outside world on 127.0.0.1.",
 )
+@click.option(
+    "--faults",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    default=None,
+    help="Script of faults for the outside world, JSON; see nightshift.world.faults.",
+)
 @click.option("--broker", "broker_url", envvar="CELERY_BROKER_URL", help="Broker URL; without one a Valkey is started.")
 @click.option(
     "--store", "store_url", envvar="SLACKWATER_STORE_URL", help="PostgreSQL URL; without one a PostgreSQL is started."

@@ -17,6 +17,7 @@ from nightshift.banking.pacing import CallPacer
 from nightshift.documents.reading import ReceiptReader
 from nightshift.filings.client import FilingClient
 from nightshift.settings import NightSettings
+from nightshift.tokens import AGGREGATOR, GATEWAY, Credentials, TokenSource
 
 Made = TypeVar("Made")
 DATABASE_CONNECTIONS = 10
@@ -60,14 +61,17 @@ class Connections:
                 f"{self.settings.prefix}aggregator",
                 calls_per_second=self.settings.calls_per_second,
             )
-            return AggregatorClient(self.settings.world_url, self.settings.world_token, pacer=pacer)
+            return AggregatorClient(self.settings.world_url, self._tokens(AGGREGATOR), pacer=pacer)
 
         return self._once("aggregator", make)
 
     @property
     def gateway(self) -> FilingClient:
         """Return the client of the filing gateway."""
-        return self._once("gateway", lambda: FilingClient(self.settings.world_url, self.settings.world_token))
+        return self._once("gateway", lambda: FilingClient(self.settings.world_url, self._tokens(GATEWAY)))
+
+    def _tokens(self, audience: str) -> TokenSource:
+        return TokenSource(Credentials.read(self.settings.credentials), audience=audience)
 
     @property
     def reader(self) -> ReceiptReader:

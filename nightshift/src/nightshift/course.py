@@ -13,8 +13,9 @@ from slackwater import Tempo
 STARTS, ENDS = time(1, 30), time(8, 0)
 LAST_CLICK_BEFORE_END = timedelta(minutes=15)
 TENANTS = 40
-ACCOUNTS_A_MINUTE, RECEIPTS_A_MINUTE, RUNS_A_MINUTE = 100, 15, 60
-"""Volumes are sized to the night's length, so that the bank window fills about two calendar hours at any speed."""
+ACCOUNTS_A_MINUTE, RECEIPTS_A_MINUTE, RUNS_A_MINUTE = 50, 15, 60
+"""Volumes are sized to the night's length, so that at any speed the bank's fan-outs fill the time until the sweep:
+at 11.6 calls a second the sync takes an hour and a quarter of the calendar, and so does the refresh after it."""
 
 
 @dataclass(frozen=True, kw_only=True)

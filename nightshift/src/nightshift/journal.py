@@ -18,6 +18,7 @@ from typing import Any
 
 from celery import Celery, signals
 
+from nightshift.alarm_note import AlarmNote
 from nightshift.errors import NightError
 from slackwater import Published, Slackwater
 from slackwater.inspection import mark_of
@@ -45,15 +46,16 @@ class Journal:
         """Append events in one write.
 
         Raises:
-            NightError: They cannot be written.
+            NightError: They cannot be written. The note in the folder says so too, for the night to end.
         """
         text = "".join(json.dumps(event, separators=(",", ":"), ensure_ascii=False) + "\n" for event in events)
         try:
             self._append(text.encode())
         except OSError as error:
-            raise NightError(
-                f"journal in {self.folder}: cannot be written ({error.strerror}); free space there"
-            ) from error
+            line = f"journal in {self.folder}: cannot be written ({error.strerror}); free space there"
+            # Celery's signals swallow what their receivers raise, and a night without its journal cannot be judged.
+            AlarmNote(self.folder).leave(line)
+            raise NightError(line) from error
 
     def _append(self, lines: bytes) -> None:
         if os.write(self._descriptor(), lines) < len(lines):

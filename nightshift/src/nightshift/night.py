@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -15,10 +15,13 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from nightshift import footprint
+from nightshift.alarm_note import FULL, AlarmNote, no_room
 from nightshift.books.generator import generate
 from nightshift.books.migrate import migrate
 from nightshift.books.runs import runs_to_submit
+from nightshift.connecting import connect_accounts
 from nightshift.course import scale_of, span_of, tempo_of
+from nightshift.errors import NightError
 from nightshift.ground import clear_broker, engine_of, own_database
 from nightshift.live import NightConsole, Screen
 from nightshift.people import PlannedClick, script, write_script
@@ -26,8 +29,9 @@ from nightshift.report.gather import Course, gather
 from nightshift.report.publish import ensure_writable, publish
 from nightshift.schedule import ZONE, lanes
 from nightshift.settings import NightSettings
-from nightshift.stage import PEOPLE, NightOptions, Stage, ending_early, must_go_on
+from nightshift.stage import JOURNAL, PEOPLE, NightOptions, Stage, ending_early, must_go_on
 from nightshift.usage import Meter
+from nightshift.world.faults import FaultScriptError, read_faults
 from nightshift.world_process import World, start_world
 from slackwater import Settings, Slackwater, processes
 from slackwater.local import Data, RunFolder, Servers, StopSignals, Supervisor, masked
@@ -55,7 +59,8 @@ def run_night(options: NightOptions) -> bool:
     console = NightConsole()
     settings = NightSettings.from_environment(os.environ)
     Settings.from_environment(os.environ)  # refused before anything is started
-    with ExitStack() as stack:
+    _check_faults(options.faults)
+    with _told_of_a_full_disk(options.folder), ExitStack() as stack:
         stop = stack.enter_context(StopSignals())
         folder = stack.enter_context(RunFolder(options.folder, now=datetime.now(UTC), data=Data.DISCARD))
         for line in folder.cleaned:
@@ -79,6 +84,25 @@ def run_night(options: NightOptions) -> bool:
             return _run(stage, stack, day)
 
 
+def _check_faults(script_of_faults: Path | None) -> None:
+    if script_of_faults is not None:
+        try:
+            read_faults(script_of_faults)
+        except FaultScriptError as error:
+            raise NightError(str(error)) from error
+
+
+@contextmanager
+def _told_of_a_full_disk(folder: Path) -> Iterator[None]:
+    """Put a full disk into one line where there is no stage yet, or none any more."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        raise NightError(no_room(folder.resolve())) from error
+
+
 def _run(stage: Stage, stack: ExitStack, day: date) -> bool:
     options = stage.options
     stage.console.print(
@@ -93,7 +117,15 @@ def _run(stage: Stage, stack: ExitStack, day: date) -> bool:
     books = engine_of(store_url)
     stack.callback(books.dispose)
     clicks = _write_books(stage, books)
-    world = start_world(stage.supervisor, stage.folder, seed=options.seed, day=day, port=options.world_port)
+    world = start_world(
+        stage.supervisor,
+        stage.folder,
+        seed=options.seed,
+        day=day,
+        port=options.world_port,
+        faults=options.faults,
+    )
+    connect_accounts(books, world)
     env = _environment(stage, servers, world, store_url=store_url)
     sw = _application(env)
     stack.callback(_clear, stage, servers, sw)
@@ -141,7 +173,7 @@ def _mark_given_servers(stage: Stage, stack: ExitStack) -> None:
 
 
 def _journal(stage: Stage) -> Path:
-    return stage.folder.path / "journal"
+    return stage.folder.path / JOURNAL
 
 
 def _write_books(stage: Stage, books: Engine) -> Sequence[PlannedClick]:
@@ -149,6 +181,7 @@ def _write_books(stage: Stage, books: Engine) -> Sequence[PlannedClick]:
     must_go_on(stage)
     for left in _journal(stage).glob("*.jsonl"):
         left.unlink()
+    AlarmNote(_journal(stage)).prepare()
     scale = scale_of(stage.options.minutes)
     migrate(books)
     with stage.console.status("writing the books and drawing receipts"):
@@ -169,7 +202,7 @@ def _environment(stage: Stage, servers: Servers, world: World, *, store_url: str
         plan=stage.options.plan,
         prefix=stage.prefix,
         world_url=world.url,
-        world_token=world.token,
+        credentials=world.credentials,
         folder=stage.folder.path,
         calls_per_second=world.rate_limit.calls_per_second,
     )

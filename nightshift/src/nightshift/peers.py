@@ -3,6 +3,7 @@
 PeerError
 ├── PeerUnavailable     no answer, or none that helps, also after the retries; may be tried again later
 ├── PeerRejected        the peer refused this request; the same request will be refused again
+│   └── ConsentEnded    the customer's consent for an account is over; only the customer can give a new one
 ├── PeerAnswerInvalid   the peer answered something that its interface does not know
 ├── OutcomeUnknown      a submission may or may not have taken effect: look it up, never just send it again
 └── PacerUnavailable    the shared call pacer cannot be reached; no call was made
@@ -13,11 +14,8 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass
 
-import httpx2
-
 CALL_TIMEOUT = dt.timedelta(seconds=60)
-CONNECTION_LIMIT = 128
-_IDLE_SECONDS = 30
+CONNECT_TIMEOUT = dt.timedelta(seconds=10)
 
 
 class PeerError(Exception):
@@ -26,12 +24,14 @@ class PeerError(Exception):
     Attributes:
         peer: Which peer, as a word.
         remedy: What to do about it.
+        retry_after: How long the peer asked to be left alone, or None.
     """
 
-    def __init__(self, what: str, *, peer: str, remedy: str) -> None:
+    def __init__(self, what: str, *, peer: str, remedy: str, retry_after: dt.timedelta | None = None) -> None:
         super().__init__(f"{peer}: {what}; {remedy}")
         self.peer = peer
         self.remedy = remedy
+        self.retry_after = retry_after
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle by sentence and facts: a worker's pool carries errors from process to process."""
@@ -49,7 +49,6 @@ class PeerUnavailable(PeerError):  # a state of the peer, read as a sentence
 
     Attributes:
         status: HTTP status of the last answer, or None if there was none.
-        retry_after: How long the peer asked to be left alone, or None.
     """
 
     def __init__(
@@ -61,9 +60,8 @@ class PeerUnavailable(PeerError):  # a state of the peer, read as a sentence
         status: int | None = None,
         retry_after: dt.timedelta | None = None,
     ) -> None:
-        super().__init__(what, peer=peer, remedy=remedy)
+        super().__init__(what, peer=peer, remedy=remedy, retry_after=retry_after)
         self.status = status
-        self.retry_after = retry_after
 
 
 class PeerRejected(PeerError):  # as above
@@ -76,6 +74,21 @@ class PeerRejected(PeerError):  # as above
     def __init__(self, what: str, *, peer: str, remedy: str, status: int) -> None:
         super().__init__(what, peer=peer, remedy=remedy)
         self.status = status
+
+
+class ConsentEnded(PeerRejected):  # as above
+    """The consent that an account is read under is expired, revoked or closed: final until the customer renews it.
+
+    Attributes:
+        account: The aggregator's id of the account.
+        code: The interface's word, as EXPIRED_SESSION.
+    """
+
+    def __init__(self, *, peer: str, account: str, code: str, status: int) -> None:
+        what = f"the consent for account {account} is over ({code})"
+        super().__init__(what, peer=peer, remedy="ask the customer for a new consent", status=status)
+        self.account = account
+        self.code = code
 
 
 class PeerAnswerInvalid(PeerError):  # as above
@@ -95,7 +108,8 @@ class RetryRule:
     """How patient a caller is.
 
     Attributes:
-        timeout: Longest wait for each step of a call: a connection, sending, each piece of the answer.
+        timeout: Longest wait for each step of a call but the first: sending, each piece of the answer.
+        connect_timeout: Longest wait for the first step, a connection.
         backoffs: Waits after a failed try (5xx, or no answer), one for each further try.
         throttled_limit: How many times one call may be throttled (429) before it gives up.
         throttled_wait: Wait after a 429 that names none.
@@ -105,6 +119,7 @@ class RetryRule:
     """
 
     timeout: dt.timedelta = CALL_TIMEOUT
+    connect_timeout: dt.timedelta = CONNECT_TIMEOUT
     backoffs: tuple[dt.timedelta, ...] = tuple(dt.timedelta(seconds=s) for s in (1, 2, 4))
     throttled_limit: int = 5
     throttled_wait: dt.timedelta = dt.timedelta(seconds=1)
@@ -138,16 +153,20 @@ class NextTry:
     reason: str
 
 
-def after_failure(tries: Tries, *, rule: RetryRule) -> NextTry:
+def after_failure(tries: Tries, retry_after: dt.timedelta | None = None, *, rule: RetryRule) -> NextTry:
     """Decide whether to ask again after a 5xx or no answer (bounded backoff).
 
     Args:
         tries: What the call has been through, the last failure included.
+        retry_after: What the peer asked for, or None if it said nothing that can be read.
         rule: How patient to be.
     """
     if tries.failed > len(rule.backoffs):
         return NextTry(wait=None, reason=f"failed {tries.failed} times")
-    return NextTry(wait=rule.backoffs[tries.failed - 1], reason=f"failure {tries.failed}: backing off")
+    wait = max(rule.backoffs[tries.failed - 1], retry_after or dt.timedelta(0))
+    if wait > rule.longest_wait:
+        return NextTry(wait=None, reason=_asked_too_much(wait))
+    return NextTry(wait=wait, reason=f"failure {tries.failed}: backing off")
 
 
 def after_throttling(tries: Tries, retry_after: dt.timedelta | None, *, rule: RetryRule, chance: float) -> NextTry:
@@ -163,35 +182,9 @@ def after_throttling(tries: Tries, retry_after: dt.timedelta | None, *, rule: Re
     if tries.throttled >= rule.throttled_limit:
         return NextTry(wait=None, reason=f"throttled {tries.throttled} times")
     if wait > rule.longest_wait:
-        return NextTry(wait=None, reason=f"asked to wait {wait.total_seconds():g} s, longer than a slot is held")
+        return NextTry(wait=None, reason=_asked_too_much(wait))
     return NextTry(wait=wait * (1 + rule.jitter_ratio * chance), reason="throttled: waiting as asked")
 
 
-def retry_after_of(response: httpx2.Response) -> dt.timedelta | None:
-    """Read `Retry-After` in its form of seconds; None if it is missing or not a number."""
-    text = response.headers.get("Retry-After", "")
-    return dt.timedelta(seconds=int(text)) if text.isascii() and text.isdigit() else None
-
-
-def open_connections(base_url: str, token: str, *, rule: RetryRule) -> httpx2.Client:
-    """Open a pool of connections to a peer, for up to `CONNECTION_LIMIT` threads of this process.
-
-    Args:
-        base_url: Where the peer is.
-        token: Bearer token.
-        rule: How patient to be.
-
-    Returns:
-        A thread-safe client. It must not be carried over a fork.
-    """
-    return httpx2.Client(
-        base_url=base_url,
-        headers={"Authorization": f"Bearer {token}"},
-        timeout=httpx2.Timeout(rule.timeout.total_seconds()),
-        limits=httpx2.Limits(
-            max_connections=CONNECTION_LIMIT,
-            max_keepalive_connections=CONNECTION_LIMIT,
-            keepalive_expiry=_IDLE_SECONDS,  # shorter than the peer's, or requests die on a closed one
-        ),
-        trust_env=False,  # a proxy in the environment is not meant for these peers
-    )
+def _asked_too_much(wait: dt.timedelta) -> str:
+    return f"asked to wait {wait.total_seconds():g} s, longer than a slot is held"

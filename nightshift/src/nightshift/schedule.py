@@ -33,6 +33,7 @@ def schedule(plan: Plan) -> Schedule:
         zone=ZONE,
         entries={
             "update_all_transactions": Entry(crontab(hour=2, minute=0), expires=hours(4)),
+            "update_accounts": Entry(crontab(hour=3, minute=15), expires=hours(3)),
             "categorize_uncategorized_transactions": Entry(sweep, expires=hours(3), elastic=True),
         },
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import Self
@@ -31,7 +31,7 @@ class NightSettings:
         plan: Where the heavy sweep stands.
         prefix: Keeps one night's queues, results and keys apart from another's on the same broker.
         world_url: The outside world.
-        world_token: Bearer token that the world demands; never shown.
+        credentials: File of what nightshift shows at its peers: its application id and secret.
         folder: The night's folder: receipts and journals.
         calls_per_second: The aggregator's rate limit.
         sync_slots: Slots of the network lane.
@@ -41,7 +41,7 @@ class NightSettings:
     plan: Plan = Plan.SHIFTED
     prefix: str = ""
     world_url: str = "http://127.0.0.1:8600"
-    world_token: str = field(default="", repr=False)
+    credentials: Path = Path(".nightshift/application.json")
     folder: Path = Path(".nightshift")
     calls_per_second: float = 12.0
     sync_slots: int = 64
@@ -69,7 +69,14 @@ class NightSettings:
         return {PREFIX + one.name.upper(): str(getattr(self, one.name)) for one in fields(self)}
 
 
-_KINDS = {"plan": Plan, "folder": Path, "calls_per_second": float, "sync_slots": int, "readers": int}
+_KINDS = {
+    "plan": Plan,
+    "folder": Path,
+    "credentials": Path,
+    "calls_per_second": float,
+    "sync_slots": int,
+    "readers": int,
+}
 
 
 def _read(variable: str, name: str, text: str) -> object:

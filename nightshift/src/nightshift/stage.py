@@ -13,16 +13,18 @@ from redis.exceptions import RedisError
 from rich.console import Console
 from sqlalchemy.exc import DBAPIError
 
+from nightshift.alarm_note import FULL, AlarmNote, is_full, no_room
 from nightshift.course import Span
 from nightshift.errors import NightError
 from nightshift.ground import first_line
 from nightshift.settings import NightSettings, Plan
 from nightshift.usage import Meter
 from nightshift.world_process import NAME as WORLD
-from slackwater.errors import BrokerUnavailable, StoreUnavailable
+from slackwater.errors import BrokerUnavailable, LocalServiceError, StoreUnavailable
 from slackwater.local import ChildDied, PostgreSQL, RunFolder, StopSignals, Supervisor, Valkey
 
 PEOPLE = "people"
+JOURNAL = "journal"
 SERVERS = frozenset({Valkey.name, PostgreSQL.name, WORLD})
 
 
@@ -36,6 +38,7 @@ class NightOptions:
     report: Path | None
     folder: Path
     world_port: int
+    faults: Path | None
     broker_url: str | None
     store_url: str | None
 
@@ -75,24 +78,39 @@ def ending_early(stage: Stage) -> Iterator[None]:
         for name in set(stage.supervisor.pids) - SERVERS:
             with suppress(ProcessLookupError):
                 os.kill(stage.supervisor.pids[name], signal.SIGKILL)
-        unreachable = isinstance(error, (DBAPIError, RedisError, BrokerUnavailable, StoreUnavailable))
-        if unreachable and died is not None:  # a server that died explains it best
-            raise NightError(_stopped_by(died)) from error
-        if isinstance(error, (DBAPIError, RedisError)):
-            raise NightError(
-                f"a server does not answer any more ({first_line(error)}); the night is stopped"
-            ) from error
+        if (line := _why(stage, error, died)) is not None:
+            raise NightError(line) from error
         raise
 
 
+def _why(stage: Stage, error: BaseException, died: ChildDied | None) -> str | None:
+    """Decide what explains an error best, in one line; None where it explains itself."""
+    if not isinstance(error, Exception):
+        return None
+    folder = stage.folder.path
+    unreachable = isinstance(error, (DBAPIError, RedisError, BrokerUnavailable, StoreUnavailable))
+    expected = unreachable or isinstance(error, (OSError, NightError, LocalServiceError))
+    if (isinstance(error, OSError) and error.errno in FULL) or (expected and is_full(folder)):
+        return no_room(folder)
+    if unreachable and died is not None:  # a server that died explains it best
+        return _stopped_by(died)
+    if isinstance(error, (DBAPIError, RedisError)):
+        return f"a server does not answer any more ({first_line(error)}); the night is stopped"
+    if isinstance(error, OSError):
+        return f"{error.filename or folder}: {error.strerror or first_line(error)}; the night is stopped"
+    return None
+
+
 def must_go_on(stage: Stage, *, before: str = "the night was over") -> None:
-    """Raise where somebody asked to stop, or a process died.
+    """Raise where somebody asked to stop, a process left a note, or one died.
 
     Raises:
         NightError: Who or what ends the night, in one line.
     """
     if stage.stop.requested:
         raise NightError(f"stopped by {stage.stop.received[0].name} before {before}; nothing is left running")
+    if (line := AlarmNote(stage.folder.path / JOURNAL).read()) is not None:
+        raise NightError(f"{line}; the night is stopped")
     if (died := _died(stage)) is not None:
         raise NightError(_stopped_by(died))
 

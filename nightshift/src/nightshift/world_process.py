@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 
 from nightshift.errors import NightError
-from nightshift.world.cli import TOKEN_VARIABLE
+from nightshift.tokens import Credentials
 from nightshift.world.limiter import RateLimit
 from slackwater.errors import LocalServiceError
 from slackwater.local import Child, RunFolder, StartInterrupted, Supervisor
@@ -19,6 +18,7 @@ from slackwater.local import Child, RunFolder, StartInterrupted, Supervisor
 RATE_LIMIT = RateLimit(calls_per_second=12.0, burst=6)
 READY = re.compile(r'^\{"ready": true')
 NAME = "world"
+CREDENTIALS = "application.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,24 +27,35 @@ class World:
 
     Attributes:
         url: Where.
-        token: Bearer token that it demands.
+        credentials: File of the application that may call it.
         books: Its own books.
         rate_limit: The aggregator's.
     """
 
     url: str
-    token: str = field(repr=False)
+    credentials: Path
     books: Path
     rate_limit: RateLimit
 
 
-def start_world(supervisor: Supervisor, folder: RunFolder, *, seed: int, day: date, port: int) -> World:
-    """Start the outside world and wait until it serves.
+def start_world(
+    supervisor: Supervisor, folder: RunFolder, *, seed: int, day: date, port: int, faults: Path | None = None
+) -> World:
+    """Start the outside world, with new credentials in the night's folder, and wait until it serves.
+
+    Args:
+        supervisor: Of the night's processes.
+        folder: The night's folder.
+        seed: Of all that the world draws.
+        day: The world's date.
+        port: Port on loopback, 0 for a free one.
+        faults: Script of faults, or None.
 
     Raises:
         NightError: It cannot; says why in its own words.
     """
-    token, books, log = secrets.token_urlsafe(24), folder.path / "world.sqlite", folder.log(NAME)
+    credentials, books, log = folder.path / CREDENTIALS, folder.path / "world.sqlite", folder.log(NAME)
+    Credentials.new().write(credentials)
     for left in folder.path.glob("world.sqlite*"):
         left.unlink()
     argv = [
@@ -57,10 +68,12 @@ def start_world(supervisor: Supervisor, folder: RunFolder, *, seed: int, day: da
         f"--today={day.isoformat()}",
         f"--calls-per-second={RATE_LIMIT.calls_per_second}",
         f"--burst={RATE_LIMIT.burst}",
+        f"--credentials={credentials}",
+        "--consents-required",
     ]
-    child = Child(
-        name=NAME, argv=tuple(argv), env={TOKEN_VARIABLE: token}, log_path=log, stop_within=timedelta(seconds=5)
-    )
+    if faults is not None:
+        argv.append(f"--faults={faults}")
+    child = Child(name=NAME, argv=tuple(argv), env={}, log_path=log, stop_within=timedelta(seconds=5))
     try:
         supervisor.start(child, ready=READY)
     except StartInterrupted:
@@ -68,7 +81,7 @@ def start_world(supervisor: Supervisor, folder: RunFolder, *, seed: int, day: da
     except LocalServiceError as error:
         raise NightError(f"the outside world did not start: {_last_words(log) or error}") from error
     lines = [line for line in log.read_text().splitlines() if READY.search(line)]
-    return World(url=str(json.loads(lines[-1])["url"]), token=token, books=books, rate_limit=RATE_LIMIT)
+    return World(url=str(json.loads(lines[-1])["url"]), credentials=credentials, books=books, rate_limit=RATE_LIMIT)
 
 
 def _last_words(log: Path) -> str:

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from nightshift.books.errors import BooksNotEmpty
 from nightshift.books.generator import Scale, empty_books, generate
-from nightshift.books.made_up import german_iban
+from nightshift.books.made_up import NEW_ACCOUNT_EVERY, german_iban
 from nightshift.books.models import (
     Account,
     AgentRun,
@@ -61,6 +61,17 @@ def test_a_whole_night_has_the_sizes_that_were_asked_for(engine: Engine, tmp_pat
         assert len(runs_to_submit(session)) == 240
         umlauts = select(func.count(Transaction.id)).where(Transaction.remittance.regexp_match("[äöüß]"))
         assert (session.scalar(umlauts) or 0) > 100
+
+
+def test_one_account_in_twenty_has_never_been_synced_and_has_no_entries(
+    engine: Engine, tmp_path: Path, now: datetime
+) -> None:
+    generate(engine, Scale(receipts=1), seed=1, now=now, folder=tmp_path)
+    with Session(engine) as session:
+        new = set(session.scalars(select(Account.id).where(Account.last_synced_at.is_(None))))
+        assert new == set(range(NEW_ACCOUNT_EVERY, 401, NEW_ACCOUNT_EVERY))
+        with_entries = set(session.scalars(select(Transaction.account_id).distinct()))
+        assert with_entries == set(range(1, 401)) - new
 
 
 def test_every_image_is_there_and_its_truth_is_kept_apart(engine: Engine, tmp_path: Path, now: datetime) -> None:

@@ -5,9 +5,10 @@ from decimal import Decimal
 from sqlalchemy.orm import Session
 
 from nightshift.books.attachments import record_reading, record_unreadable
+from nightshift.books.consents import mark_consent_over
 from nightshift.books.morning import morning_counts
 from nightshift.books.runs import begin_submission, fail_submission, finish_submission
-from nightshift.books.sync_ledger import BookedEntry, record_sync
+from nightshift.books.sync_ledger import BookedEntry, record_refresh, record_sync
 from nightshift.documents.accuracy import Facts
 
 
@@ -24,6 +25,9 @@ def test_the_morning_counts_the_effects_since_the_night_began(session: Session, 
     evening = now - timedelta(hours=8)
     record_sync(session, 1, balance=Decimal(1), transactions=[entry], job_id="yesterday", at=evening)
     record_sync(session, 2, balance=Decimal(1), transactions=[entry], job_id="tonight", at=now)
+    for account_id, at in ((1, evening), (2, now)):
+        record_refresh(session, account_id, holder=None, product=None, balance=Decimal(2), job_id="refresh", at=at)
+    mark_consent_over(session, 3, session_id=None, refusal="EXPIRED_SESSION", at=now)
     record_reading(session, 1, facts=Facts(vendor="x", date=None, total=None), job_id="j", at=now)
     record_unreadable(session, 2, why="empty", job_id="j", at=now)
     begin_submission(session, 1, key="k1", job_id="j")
@@ -33,6 +37,8 @@ def test_the_morning_counts_the_effects_since_the_night_began(session: Session, 
     assert asdict(morning_counts(session, now)) == {
         "account_count": 3,
         "synced_account_count": 1,
+        "refreshed_account_count": 1,
+        "consent_needed_count": 1,
         "new_transaction_count": 1,
         "read_attachment_count": 1,
         "unreadable_attachment_count": 1,

@@ -12,7 +12,7 @@ import pytest
 from nightshift.filings.client import FilingClient
 from nightshift.peers import OutcomeUnknown, PeerAnswerInvalid, PeerRejected, PeerUnavailable, RetryRule
 from nightshift.world.books import read_calls, read_filings
-from nightshift.world.testing import TOKEN, RunningWorld, running_world
+from nightshift.world.testing import FILING_TOKENS, TOKENS, RunningWorld, running_world
 
 BODY = {"form": "UStVA", "amount": "1234.56"}
 HURRIED = RetryRule(timeout=dt.timedelta(seconds=0.3), backoffs=())
@@ -21,7 +21,7 @@ SLOW = {"--gateway-median-s": "300", "--gateway-sigma": "0"}
 
 @pytest.fixture
 def client(world: RunningWorld) -> Iterator[FilingClient]:
-    with FilingClient(world.url, TOKEN) as client:
+    with FilingClient(world.url, FILING_TOKENS) as client:
         yield client
 
 
@@ -64,7 +64,7 @@ def test_an_unknown_key_is_none_and_no_error(client: FilingClient) -> None:
 
 def test_another_404_is_no_unknown_key(world: RunningWorld) -> None:
     with (
-        FilingClient(f"{world.url}/elsewhere", TOKEN) as client,
+        FilingClient(f"{world.url}/filings/elsewhere", FILING_TOKENS) as client,
         pytest.raises(PeerRejected, match="404"),
     ):
         client.lookup("never", job_id="job")
@@ -77,10 +77,10 @@ def test_another_body_under_a_used_key_is_rejected(client: FilingClient) -> None
     assert raised.value.status == 422
 
 
-def test_a_wrong_token_is_rejected_with_the_remedy(world: RunningWorld) -> None:
+def test_a_token_for_another_peer_is_rejected_with_the_remedy(world: RunningWorld) -> None:
     with (
-        FilingClient(world.url, "wrong") as client,
-        pytest.raises(PeerRejected, match="check the gateway's token"),
+        FilingClient(world.url, TOKENS) as client,
+        pytest.raises(PeerRejected, match="check the application's credentials"),
     ):
         client.submit("key", BODY, job_id="job")
 
@@ -89,10 +89,10 @@ def test_a_gateway_killed_after_accepting_leaves_an_unknown_outcome_that_lookup_
     with running_world(books, {"--gateway-median-s": "2", "--gateway-sigma": "0"}) as dying:
         kill = threading.Thread(target=kill_once_it_has_filed, args=[dying])
         kill.start()
-        with FilingClient(dying.url, TOKEN) as client, pytest.raises(OutcomeUnknown, match="look it up"):
+        with FilingClient(dying.url, FILING_TOKENS) as client, pytest.raises(OutcomeUnknown, match="look it up"):
             client.submit("key", BODY, job_id="job")
         kill.join(timeout=20)
-    with running_world(books) as world, FilingClient(world.url, TOKEN) as client:
+    with running_world(books) as world, FilingClient(world.url, FILING_TOKENS) as client:
         found = client.lookup("key", job_id="job")
         again = client.submit("key", BODY, job_id="job")
     (filing,) = read_filings(books)
@@ -111,7 +111,7 @@ def kill_once_it_has_filed(world: RunningWorld) -> None:
 def test_a_submission_that_times_out_is_unknown_and_not_sent_again(books: Path) -> None:
     with (
         running_world(books, SLOW) as world,
-        FilingClient(world.url, TOKEN, rule=HURRIED) as client,
+        FilingClient(world.url, FILING_TOKENS, rule=HURRIED) as client,
         pytest.raises(OutcomeUnknown, match="ReadTimeout"),
     ):
         client.submit("key", BODY, job_id="job")
@@ -121,7 +121,7 @@ def test_a_submission_that_times_out_is_unknown_and_not_sent_again(books: Path) 
 def test_a_lookup_that_times_out_is_only_unavailable(books: Path) -> None:
     with (
         running_world(books, SLOW) as world,
-        FilingClient(world.url, TOKEN, rule=HURRIED) as client,
+        FilingClient(world.url, FILING_TOKENS, rule=HURRIED) as client,
         pytest.raises(PeerUnavailable, match="ReadTimeout"),
     ):
         client.lookup("key", job_id="job")
@@ -138,7 +138,7 @@ def test_a_lookup_that_times_out_is_only_unavailable(books: Path) -> None:
     ],
 )
 def test_an_answer_that_tells_nothing_leaves_the_outcome_unknown(answer: bytes) -> None:
-    with peer_that_answers(answer) as url, FilingClient(url, TOKEN) as client, pytest.raises(OutcomeUnknown):
+    with peer_that_answers(answer) as url, FilingClient(url, FILING_TOKENS) as client, pytest.raises(OutcomeUnknown):
         client.submit("key", BODY, job_id="job")
 
 
@@ -146,7 +146,7 @@ def test_a_throttled_submission_took_no_effect() -> None:
     answer = b"HTTP/1.1 429 Slow\r\nRetry-After: 9\r\nContent-Length: 0\r\n\r\n"
     with (
         peer_that_answers(answer) as url,
-        FilingClient(url, TOKEN) as client,
+        FilingClient(url, FILING_TOKENS) as client,
         pytest.raises(PeerUnavailable) as raised,
     ):
         client.submit("key", BODY, job_id="job")
@@ -157,7 +157,7 @@ def test_a_lookup_answered_with_nonsense_is_an_error_of_its_own() -> None:
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
     with (
         peer_that_answers(answer) as url,
-        FilingClient(url, TOKEN) as client,
+        FilingClient(url, FILING_TOKENS) as client,
         pytest.raises(PeerAnswerInvalid),
     ):
         client.lookup("key", job_id="job")
@@ -173,7 +173,7 @@ def test_a_refused_connection_is_tried_again_because_nothing_was_sent(books: Pat
                 stack.enter_context(running_world(books, {"--port": str(closed_port)}))
 
         url = f"http://127.0.0.1:{closed_port}"
-        client = stack.enter_context(FilingClient(url, TOKEN, sleep=start_the_world))
+        client = stack.enter_context(FilingClient(url, FILING_TOKENS, sleep=start_the_world))
         receipt = client.submit("key", BODY, job_id="job")
     assert waits == [1, 2]
     assert not receipt.replayed
@@ -183,7 +183,7 @@ def test_a_refused_connection_is_tried_again_because_nothing_was_sent(books: Pat
 def test_nobody_there_means_that_nothing_was_sent(closed_port: int) -> None:
     waits: list[float] = []
     with (
-        FilingClient(f"http://127.0.0.1:{closed_port}", TOKEN, sleep=waits.append) as client,
+        FilingClient(f"http://127.0.0.1:{closed_port}", FILING_TOKENS, sleep=waits.append) as client,
         pytest.raises(PeerUnavailable, match="nothing was sent"),
     ):
         client.submit("key", BODY, job_id="job")

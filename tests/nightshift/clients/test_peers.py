@@ -6,14 +6,15 @@ import pickle
 import httpx2
 import pytest
 
+from nightshift.calling import retry_after_of
 from nightshift.peers import (
+    ConsentEnded,
     PeerError,
     PeerUnavailable,
     RetryRule,
     Tries,
     after_failure,
     after_throttling,
-    retry_after_of,
 )
 
 RULE = RetryRule()
@@ -48,10 +49,38 @@ def test_a_slot_is_not_held_for_a_peer_that_asks_for_an_hour() -> None:
     assert "3600 s" in step.reason
 
 
-@pytest.mark.parametrize(("text", "wait"), [("7", 7 * SECOND), ("", None), ("soon", None), ("-1", None), ("²", None)])
-def test_retry_after_is_read_only_where_it_is_a_number_of_seconds(text: str, wait: dt.timedelta | None) -> None:
+@pytest.mark.parametrize(
+    ("text", "wait"),
+    [
+        ("7", 7 * SECOND),
+        (" 7 ", 7 * SECOND),
+        ("", None),
+        ("soon", None),
+        ("-1", None),
+        ("²", None),
+        ("Mon, 30 Nov 2026 01:30:09 GMT", 9 * SECOND),
+        ("Mon, 30 Nov 2026 02:30:09 +0100", 9 * SECOND),
+        ("Monday, 30-Nov-26 01:30:09 GMT", 9 * SECOND),
+        ("Mon, 30 Nov 2026 01:29:00 GMT", 0 * SECOND),
+        ("Mon, 31 Nov 2026 01:29:00 GMT", None),
+    ],
+)
+def test_retry_after_is_read_as_seconds_or_as_a_date(text: str, wait: dt.timedelta | None) -> None:
     response = httpx2.Response(429, headers=[(b"Retry-After", text.encode())])
-    assert retry_after_of(response) == wait
+    assert retry_after_of(response, now=dt.datetime(2026, 11, 30, 1, 30, tzinfo=dt.UTC)) == wait
+
+
+def test_a_number_of_seconds_that_no_clock_can_hold_is_a_long_wait() -> None:
+    response = httpx2.Response(429, headers={"Retry-After": "9" * 40})
+    assert retry_after_of(response) == dt.timedelta(seconds=10**9)
+
+
+def test_a_failing_peer_that_names_a_wait_gets_it_if_a_slot_can_be_held_so_long() -> None:
+    assert after_failure(Tries(failed=1), 5 * SECOND, rule=RULE).wait == 5 * SECOND
+    assert after_failure(Tries(failed=3), SECOND, rule=RULE).wait == 4 * SECOND
+    given_up = after_failure(Tries(failed=1), dt.timedelta(hours=1), rule=RULE)
+    assert given_up.wait is None
+    assert "3600 s" in given_up.reason
 
 
 def test_an_error_says_who_what_and_the_remedy() -> None:
@@ -67,3 +96,6 @@ def test_an_error_survives_the_way_from_process_to_process() -> None:
     assert type(copy) is PeerUnavailable
     assert str(copy) == str(error)
     assert (copy.peer, copy.status, copy.retry_after) == ("aggregator", 429, 7 * SECOND)
+    ended = ConsentEnded(peer="aggregator", account="a", code="EXPIRED_SESSION", status=401)
+    copy = pickle.loads(pickle.dumps(ended))  # noqa: S301  # our own bytes
+    assert (type(copy), copy.account, copy.code, copy.retry_after) == (ConsentEnded, "a", "EXPIRED_SESSION", None)

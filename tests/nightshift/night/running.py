@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
@@ -18,6 +18,7 @@ import psutil  # type: ignore[import-untyped]
 
 from nightshift import journal
 from nightshift.world.books import BooksError, read_calls
+from nightshift.world.kinds import PathKind
 from slackwater.adapters.embedded import processes
 from slackwater.adapters.embedded.process_record import read_record
 
@@ -117,13 +118,19 @@ class RunningNight:
 
     def _has_called(self) -> bool:
         try:
-            return bool(read_calls(self.folder / "world.sqlite"))
+            calls = read_calls(self.folder / "world.sqlite")
         except BooksError:
             return False
+        return any(call.kind is not PathKind.SESSION for call in calls)  # consents are given before the night
 
 
 def start(
-    folder: Path, *options: str, output: Path, variables: Mapping[str, str], without: frozenset[str]
+    folder: Path,
+    *options: str,
+    output: Path,
+    variables: Mapping[str, str],
+    without: frozenset[str] = frozenset(),
+    launcher: Sequence[str] = (),
 ) -> RunningNight:
     """Start the shortest night there is.
 
@@ -133,6 +140,7 @@ def start(
         output: Folder for what it prints, and for its report.
         variables: More variables of its environment.
         without: Variables that it shall not have.
+        launcher: Line that runs the night's as its last words, in the same process.
     """
     run = uuid4().hex
     output.mkdir(exist_ok=True)
@@ -141,7 +149,7 @@ def start(
     fixed = ["--minutes=0.5", f"--folder={folder}", f"--report={report}"]
     with (output / f"{run}.out").open("w") as told, (output / f"{run}.err").open("w") as complained:
         popen = subprocess.Popen(
-            [sys.executable, "-m", "nightshift", "night", *fixed, *options],
+            [*launcher, sys.executable, "-m", "nightshift", "night", *fixed, *options],
             stdin=subprocess.DEVNULL,
             stdout=told,
             stderr=complained,

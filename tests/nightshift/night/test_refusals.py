@@ -22,6 +22,8 @@ pytestmark = pytest.mark.timeout(180)
         (["--nonsense"], ["--nonsense"]),
         (["--report=/proc/nightshift/report.json"], ["/proc/nightshift/report.json", "give a file"]),
         (["--report=page.html"], ["page.html", ".json"]),
+        (["--faults=/nowhere.json"], ["--faults", "/nowhere.json"]),
+        (["--faults=/etc/hostname"], ["script of faults /etc/hostname", "see nightshift.world.faults"]),
         (["--broker=redis://:secret@127.0.0.1:1/0"], ["broker", "127.0.0.1:1", "does not answer"]),
         (["--broker=http://127.0.0.1"], ["broker", "http", "redis://"]),
         (["--store=postgresql://me:secret@127.0.0.1:1/books"], ["127.0.0.1:1", "does not answer"]),

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import psutil  # type: ignore[import-untyped]
 import pytest
 import redis
 from tests.nightshift.night.conftest import StartNight
@@ -18,14 +17,14 @@ from tests.nightshift.night.running import RunningNight
 
 from nightshift import journal
 from nightshift.filings.client import FilingClient
+from nightshift.tokens import GATEWAY, Credentials, TokenSource
 from nightshift.world.books import Filing, read_filings
-from nightshift.world.cli import TOKEN_VARIABLE
 from slackwater.local import PostgreSQL
 
 pytestmark = pytest.mark.timeout(300)
 
 PLACES = ("held", "queued", "running", "done", "expired", "failed", "dead", "revoked", "duplicate", "lost")
-DUE = {"update_all_transactions": "02:00", "categorize_uncategorized_transactions": "04:30"}
+DUE = {"update_all_transactions": "02:00", "update_accounts": "03:15", "categorize_uncategorized_transactions": "04:30"}
 CLICKS = 30
 READING = "extract_data_from_attachment"
 
@@ -195,9 +194,9 @@ def filings_of(night: RunningNight) -> list[Filing]:
 
 def file_again(night: RunningNight, filing: Filing) -> str:
     """File under another key what was filed already, as a careless program would; return the gateway's id."""
-    world = psutil.Process(night.children()["world"])
     [ready] = [json.loads(line) for line in (night.folder / "logs" / "world.log").read_text().splitlines()]
-    with FilingClient(ready["url"], world.environ()[TOKEN_VARIABLE]) as gateway:
+    tokens = TokenSource(Credentials.read(night.folder / "application.json"), audience=GATEWAY)
+    with FilingClient(ready["url"], tokens) as gateway:
         return gateway.submit("by hand", json.loads(filing.body), job_id=str(filing.job_id)).filing_id
 
 

@@ -25,8 +25,8 @@ from nightshift.report.night import (
     Run,
 )
 from nightshift.world.books import Call, Filing
+from nightshift.world.kinds import PathKind
 from nightshift.world.limiter import RateLimit
-from nightshift.world.script import PathKind
 from slackwater import JobState, Lane, LaneReading, Occurrence, OccurrenceState, Tempo, host, peer
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -263,6 +263,8 @@ def made_night(seed: int = 7, *, accounts: int = 400, receipts: int = 60, clicks
         books=MorningCounts(
             account_count=accounts,
             synced_account_count=accounts,
+            refreshed_account_count=accounts,
+            consent_needed_count=0,
             new_transaction_count=1_893,
             read_attachment_count=receipts - 1,
             unreadable_attachment_count=1,

@@ -7,7 +7,8 @@ import pytest
 from nightshift.report.check import Check
 from nightshift.report.checks import Report, run_checks
 from nightshift.report.night import Click, Night, Run
-from nightshift.world.script import PathKind
+from nightshift.report.sentences import for_you
+from nightshift.world.kinds import Outcome, PathKind
 from slackwater import JobState
 
 A_MOMENT = timedelta(milliseconds=1)
@@ -76,6 +77,37 @@ def test_a_second_page_is_no_second_sync(night: Night) -> None:
     call = next(call for call in night.calls if call.kind is PathKind.TRANSACTIONS)
     second_page = replace(call, query="date_from=2026-11-01&continuation_key=2")
     assert run_checks(replace(night, calls=[*night.calls, second_page])).ok
+
+
+def test_details_fetched_twice_by_one_job_are_twice_and_balances_are_not(night: Night) -> None:
+    of_a_sync = next(call for call in night.calls if call.kind is PathKind.TRANSACTIONS)
+    details = replace(of_a_sync, kind=PathKind.DETAILS)
+    assert run_checks(replace(night, calls=[*night.calls, details])).ok
+    check = failing(replace(night, calls=[*night.calls, details, details]))
+    assert f"job {details.job_id} fetched details of account {details.subject} 2 times" in check.evidence[0]
+    balances = replace(of_a_sync, kind=PathKind.BALANCES)
+    assert run_checks(replace(night, calls=[*night.calls, balances, balances])).ok
+
+
+def test_what_a_caller_did_not_get_whole_may_be_fetched_again(night: Night) -> None:
+    call = next(call for call in night.calls if call.kind is PathKind.TRANSACTIONS)
+    cut = replace(call, outcome=Outcome.TRUNCATED)
+    assert run_checks(replace(night, calls=[*night.calls, cut])).ok
+
+
+def test_a_listing_whose_key_expired_is_begun_anew_once(night: Night) -> None:
+    call = next(call for call in night.calls if call.kind is PathKind.TRANSACTIONS)
+    expired = replace(call, query="date_from=2026-11-01&continuation_key=2", status=422)
+    assert run_checks(replace(night, calls=[*night.calls, expired, call])).ok
+    check = failing(replace(night, calls=[*night.calls, expired, call, call]))
+    assert str(call.job_id) in check.evidence[0]
+
+
+def test_accounts_that_need_a_consent_are_for_you(night: Night) -> None:
+    needed = replace(night, books=replace(night.books, consent_needed_count=2))
+    line = "2 accounts need a new consent; ask the customers for it."
+    assert line in for_you(run_checks(needed))
+    assert line not in for_you(run_checks(night))
 
 
 def test_a_sync_repeated_after_its_worker_died_is_a_note(night: Night) -> None:

@@ -5,6 +5,9 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from nightshift.course import TENANTS, scale_of, span_of, tempo_of
+from nightshift.schedule import schedule
+from nightshift.settings import Plan
+from nightshift.world_process import RATE_LIMIT
 
 RUN_START = datetime(2026, 11, 29, 20, 0, tzinfo=UTC)
 
@@ -41,8 +44,25 @@ def test_a_night_takes_the_asked_minutes_however_many_hours_it_has(day: date, mi
 
 def test_volumes_grow_with_the_nights_length_and_each_tenant_keeps_an_account() -> None:
     default = scale_of(4)
-    assert (default.tenants, default.accounts, default.receipts, default.runs) == (40, 400, 60, 240)
+    assert (default.tenants, default.accounts, default.receipts, default.runs) == (40, 200, 60, 240)
     shortest = scale_of(0.5)
     assert shortest.accounts >= shortest.tenants == TENANTS
     assert shortest.receipts > 0
     assert scale_of(0.01).runs == 1
+
+
+def test_the_banks_fan_outs_fit_before_the_sweep_at_the_aggregators_limit() -> None:
+    """Two calls an account in each fan-out, at the pace of the limit; what is left is for answers on their way."""
+    span = span_of(date(2026, 11, 30))
+    due = {name: schedule(Plan.SHIFTED).next_due(name, span.starts_at) for name in schedule(Plan.SHIFTED).entries}
+    sync, refresh, sweep = (
+        due[name] for name in ("update_all_transactions", "update_accounts", "categorize_uncategorized_transactions")
+    )
+    assert sync is not None
+    assert refresh is not None
+    assert sweep is not None
+    for minutes in (4.0, 10.0, 60.0):
+        rate = tempo_of(span, minutes=minutes, run_start=span.starts_at).rate
+        calling_s = 2 * scale_of(minutes).accounts / (0.97 * RATE_LIMIT.calls_per_second)
+        assert calling_s < (refresh - sync).total_seconds() / rate
+        assert calling_s < (sweep - refresh).total_seconds() / rate

@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
+import yaml  # type: ignore[import-untyped]  # its stubs are not among our tools
+from tests.nightshift.world.interface import DESCRIPTION
 
 from nightshift.world.testing import TOKEN, RunningWorld, running_world
 
@@ -25,3 +28,11 @@ def http(world: RunningWorld) -> Iterator[httpx2.Client]:
 @pytest.fixture
 def books(tmp_path: Path) -> Path:
     return tmp_path / "books.sqlite"
+
+
+@pytest.fixture(scope="module")
+def schemas() -> dict[str, Any]:
+    if not DESCRIPTION.exists():
+        pytest.skip("the vendor's interface description is not beside the repository")
+    schemas: dict[str, Any] = yaml.safe_load(DESCRIPTION.read_text(encoding="utf-8"))["components"]["schemas"]
+    return schemas

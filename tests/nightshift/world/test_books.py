@@ -10,7 +10,7 @@ import pytest
 
 from nightshift.world.bookkeeper import Bookkeeper, stamp
 from nightshift.world.books import BooksError, Filing, read_calls, read_filings
-from nightshift.world.script import Fault, PathKind
+from nightshift.world.kinds import Fault, PathKind
 
 NOW = dt.datetime(2026, 11, 30, 0, 30, 0, 125, tzinfo=dt.UTC)
 ARRIVAL = {"method": "GET", "kind": "balances", "subject": "account", "query": "", "job_id": "job-1"}

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from nightshift.world.books import Call
 from nightshift.world.bound import fan_out_bound_s, in_order_bound_s, needed_calls, observed_span_s
+from nightshift.world.kinds import Fault, PathKind
 from nightshift.world.limiter import RateLimit, admit
-from nightshift.world.script import Fault, PathKind
 
 START = dt.datetime(2026, 11, 30, 1, 30, tzinfo=dt.UTC)
 

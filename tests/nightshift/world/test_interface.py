@@ -1,72 +1,20 @@
 """The aggregator's answers, against the vendor's own description of its interface where that is at hand."""
 
 import datetime as dt
-import re
-from collections.abc import Callable
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 import httpx2
 import pytest
-import yaml  # type: ignore[import-untyped]  # its stubs are not among our tools
+from tests.nightshift.world.interface import problems
 
+from nightshift.tokens import AGGREGATOR, GATEWAY, sign
 from nightshift.world.books import read_calls
-from nightshift.world.testing import RunningWorld
+from nightshift.world.testing import CREDENTIALS, RunningWorld
 
-DESCRIPTION = Path(__file__).parents[3].parent / "shared/data/enable-banking/openapi.yml"
 ACCOUNT = f"/accounts/{UUID(int=5)}"
 SINCE = "/transactions?date_from=2026-10-01"
-JSON_TYPES: dict[str, type | tuple[type, ...]] = {
-    "string": str,
-    "integer": int,
-    "number": (int, float),
-    "boolean": bool,
-    "array": list,
-    "object": dict,
-}
-
-
-@pytest.fixture(scope="module")
-def schemas() -> dict[str, Any]:
-    if not DESCRIPTION.exists():
-        pytest.skip("the vendor's interface description is not beside the repository")
-    schemas: dict[str, Any] = yaml.safe_load(DESCRIPTION.read_text(encoding="utf-8"))["components"]["schemas"]
-    return schemas
-
-
-def problems(value: Any, schema: dict[str, Any], schemas: dict[str, Any], *, where: str) -> list[str]:
-    """List where a value breaks its schema; a field that the schema does not know is a problem too."""
-    if "$ref" in schema:
-        return problems(value, schemas[schema["$ref"].rsplit("/", 1)[1]], schemas, where=where)
-    if "type" in schema and not isinstance(value, JSON_TYPES[schema["type"]]):
-        return [f"{where}: {value!r} is no {schema['type']}"]
-    if isinstance(value, list):
-        return [p for n, v in enumerate(value) for p in problems(v, schema["items"], schemas, where=f"{where}[{n}]")]
-    if isinstance(value, dict):
-        known = schema.get("properties", {})
-        found = [f"{where}: {name} is missing" for name in schema.get("required", []) if name not in value]
-        found += [f"{where}: {name} is not known" for name in value if name not in known]
-        inner = [(name, value[name], known[name]) for name in value if name in known]
-        return found + [p for n, v, s in inner for p in problems(v, s, schemas, where=f"{where}.{n}")]
-    return text_problems(value, schema, where=where)
-
-
-def text_problems(value: Any, schema: dict[str, Any], *, where: str) -> list[str]:
-    if "enum" in schema and value not in schema["enum"]:
-        return [f"{where}: {value!r} is none of {schema['enum']}"]
-    if "pattern" in schema and not re.search(schema["pattern"], value):
-        return [f"{where}: {value!r} does not match {schema['pattern']}"]
-    parsers: dict[str, Callable[[str], object]] = {
-        "date": dt.date.fromisoformat,
-        "date-time": dt.datetime.fromisoformat,
-        "uuid": UUID,
-    }
-    try:
-        parsers.get(schema.get("format", ""), str)(value)
-    except ValueError:
-        return [f"{where}: {value!r} is no {schema['format']}"]
-    return []
 
 
 def test_the_checker_finds_what_is_missing_unknown_or_malformed(schemas: dict[str, Any]) -> None:
@@ -122,6 +70,36 @@ def test_nobody_passes_without_the_token_and_the_books_tell_who_tried(http: http
     assert [(call.status, call.granted_at) for call in booked] == [(401, None)]
 
 
+NOW = dt.datetime.now(dt.UTC)
+HOUR = dt.timedelta(hours=1)
+STRANGER = replace(CREDENTIALS, secret=b"another secret")
+
+
+@pytest.mark.parametrize(
+    ("token", "why"),
+    [
+        (sign(CREDENTIALS, audience=AGGREGATOR, at=NOW - 2 * HOUR, lifetime=HOUR), "it is expired"),
+        (sign(CREDENTIALS, audience=GATEWAY, at=NOW, lifetime=HOUR), "it is not for aggregator"),
+        (sign(STRANGER, audience=AGGREGATOR, at=NOW, lifetime=HOUR), "its signature is wrong"),
+        (sign(CREDENTIALS, audience=AGGREGATOR, at=NOW, lifetime=25 * HOUR), "it is good for more than 24 hours"),
+    ],
+)
+def test_a_token_that_is_not_good_is_refused_in_the_interfaces_words(
+    http: httpx2.Client, world: RunningWorld, token: str, why: str
+) -> None:
+    answer = http.get(ACCOUNT + "/details", headers={"Authorization": f"Bearer {token}", "X-Job-Id": why})
+    assert (answer.status_code, answer.json()["code"], answer.json()["error"]) == (401, 401, "UNAUTHORIZED_ACCESS")
+    assert why in answer.json()["message"]
+    assert answer.headers["WWW-Authenticate"] == "Bearer"
+    assert [call.granted_at for call in read_calls(world.books) if call.job_id == why] == [None]
+
+
+def test_a_token_for_the_aggregator_does_not_open_the_gateway(http: httpx2.Client) -> None:
+    token = sign(CREDENTIALS, audience=AGGREGATOR, at=NOW, lifetime=HOUR)
+    answer = http.get("/filings?idempotency_key=x", headers={"Authorization": f"Bearer {token}"})
+    assert (answer.status_code, "not for filing-gateway" in answer.json()["message"]) == (401, True)
+
+
 def test_pages_together_are_the_whole_listing(http: httpx2.Client) -> None:
     busy = f"/accounts/{UUID(int=77)}/transactions?date_from=2025-01-01"
     page = http.get(busy).json()
@@ -137,4 +115,4 @@ def test_pages_together_are_the_whole_listing(http: httpx2.Client) -> None:
 
 
 def test_a_status_that_no_entry_has_lists_nothing(http: httpx2.Client) -> None:
-    assert http.get(f"{ACCOUNT}{SINCE}&transaction_status=PDNG").json() == {"transactions": []}
+    assert http.get(f"{ACCOUNT}{SINCE}&transaction_status=RJCT").json() == {"transactions": []}

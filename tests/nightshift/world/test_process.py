@@ -1,7 +1,6 @@
 """The world as a process: how it begins, and how it ends."""
 
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -15,7 +14,6 @@ import httpx2
 import pytest
 
 from nightshift.world.books import Call, read_calls, read_filings
-from nightshift.world.cli import TOKEN_VARIABLE
 from nightshift.world.testing import TOKEN, RunningWorld, running_world, world_command
 
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
@@ -30,8 +28,7 @@ def limited(command: list[str], blocks: int) -> list[str]:
 
 
 def run_to_end(command: list[str]) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, TOKEN_VARIABLE: TOKEN}
-    return subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, env=environment, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
 
 
 def assert_one_line_and_exit_code_2(ended: subprocess.CompletedProcess[str], *words: str) -> None:
@@ -98,7 +95,6 @@ def test_a_disk_that_fills_up_stops_the_world_with_one_line(books: Path) -> None
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, TOKEN_VARIABLE: TOKEN},
     )
     with process:
         assert process.stdout is not None
@@ -188,7 +184,6 @@ def test_an_inherited_socket_is_served(books: Path) -> None:
             stdout=subprocess.PIPE,
             text=True,
             pass_fds=[listener.fileno()],
-            env={**os.environ, TOKEN_VARIABLE: TOKEN},
         )
         with process:
             assert process.stdout is not None

@@ -7,7 +7,7 @@ from uuid import UUID
 import httpx2
 
 from nightshift.world.books import read_calls
-from nightshift.world.script import Fault
+from nightshift.world.kinds import Fault
 from nightshift.world.testing import TOKEN, running_world
 
 RATE, BURST, CALLS = 40, 4, 120

@@ -6,7 +6,8 @@ import statistics
 import pytest
 
 from nightshift.world.chance import LognormalRule, units
-from nightshift.world.script import Fault, PathKind, WorldRules, plan_call
+from nightshift.world.kinds import Fault, PathKind
+from nightshift.world.script import WorldRules, plan_call
 
 RULES = WorldRules(seed=7, today=dt.date(2026, 11, 30))
 

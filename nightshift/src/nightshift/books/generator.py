@@ -8,7 +8,7 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine, exists, func, insert, select, text
 
 from nightshift.books.errors import BooksNotEmpty
-from nightshift.books.made_up import Chance, Row, account_row, company_names, entry_rows, run_row
+from nightshift.books.made_up import Chance, Row, account_row, company_names, entry_rows, is_new_account, run_row
 from nightshift.books.models import (
     SCHEMA,
     Account,
@@ -125,7 +125,12 @@ def _all_rows(
     counts = zipf_shares(scale.accounts * _ENTRIES_PER_ACCOUNT, scale.accounts, at_least=1)
     yield (
         Transaction,
-        (row for i, n in enumerate(counts, start=1) for row in entry_rows(chance, i, count=n, now=now)),
+        (
+            row
+            for i, n in enumerate(counts, start=1)
+            if not is_new_account(i)
+            for row in entry_rows(chance, i, count=n, now=now)
+        ),
     )
     uploaders = _shuffled(chance, "receipts", scale.receipts, scale.tenants)
     yield (

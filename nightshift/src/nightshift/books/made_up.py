@@ -51,6 +51,8 @@ _INCOMING = (
 _MONTHS = ("Jan.", "Feb.", "März", "April", "Mai", "Juni", "Juli", "Aug.", "Sept.", "Okt.", "Nov.", "Dez.")
 _HISTORY_DAYS = 30
 
+NEW_ACCOUNT_EVERY = 20
+
 Row = dict[str, object]
 
 
@@ -75,10 +77,13 @@ def company_names(chance: Chance, count: int) -> list[str]:
 
 
 def account_row(chance: Chance, account_id: int, *, tenant_id: int, now: datetime) -> Row:
-    """Make up an account that was last synced about a day ago, with a consent for weeks to come."""
+    """Make up an account that was last synced about a day ago, with a consent for weeks to come.
+
+    One in `NEW_ACCOUNT_EVERY` was connected yesterday and never synced: its first sync brings months, page by page.
+    """
     draw = chance.of(f"account:{account_id}")
     bank, code = draw.choice(_BANKS)
-    return {
+    row: Row = {
         "id": account_id,
         "tenant_id": tenant_id,
         "aggregator_uid": UUID(int=draw.getrandbits(128), version=4),
@@ -90,6 +95,12 @@ def account_row(chance: Chance, account_id: int, *, tenant_id: int, now: datetim
         "last_synced_at": now - timedelta(hours=20, minutes=draw.randint(0, 240)),
         "last_synced_by": None,
     }
+    return {**row, "balance": None, "last_synced_at": None} if is_new_account(account_id) else row
+
+
+def is_new_account(account_id: int) -> bool:
+    """Tell whether an account has never been synced before the night."""
+    return account_id % NEW_ACCOUNT_EVERY == 0
 
 
 def german_iban(bank_code: str, number: int) -> str:

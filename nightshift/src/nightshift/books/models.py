@@ -81,13 +81,15 @@ class Tenant(Base):
 
 
 class Account(Base):
-    """A bank account that a tenant connected through the aggregator."""
+    """A bank account that a tenant connected through the aggregator, and reads under a session of it."""
 
     __tablename__ = "accounts"
     __table_args__ = (
         CheckConstraint("iban ~ '^[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}$'", name="iban_form"),
         CheckConstraint("currency ~ '^[A-Z]{3}$'", name="currency_form"),
         CheckConstraint("last_synced_at IS NULL OR balance IS NOT NULL", name="synced_with_balance"),
+        CheckConstraint("(needs_consent_since IS NULL) = (consent_refusal IS NULL)", name="refused_with_a_word"),
+        CheckConstraint("(refreshed_at IS NULL) = (refreshed_by IS NULL)", name="refreshed_by_a_job"),
     )
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
@@ -100,6 +102,13 @@ class Account(Base):
     balance: Mapped[Decimal | None]
     last_synced_at: Mapped[datetime | None]
     last_synced_by: Mapped[str | None]
+    session_id: Mapped[UUID | None]
+    needs_consent_since: Mapped[datetime | None]
+    consent_refusal: Mapped[str | None]
+    holder: Mapped[str | None]
+    product: Mapped[str | None]
+    refreshed_at: Mapped[datetime | None]
+    refreshed_by: Mapped[str | None]
 
 
 class Transaction(Base):
@@ -123,6 +132,23 @@ class Transaction(Base):
     remittance: Mapped[str]
     created_at: Mapped[datetime] = mapped_column(index=True)
     synced_by: Mapped[str | None]
+
+
+class PendingTransaction(Base):
+    """An entry that a bank has announced and not booked; each sync of an account replaces all of the account's."""
+
+    __tablename__ = "pending_transactions"
+    __table_args__ = (CheckConstraint("currency ~ '^[A-Z]{3}$'", name="currency_form"),)
+
+    id: Mapped[int] = mapped_column(BigInteger, Identity(), primary_key=True)
+    account_id: Mapped[int] = mapped_column(ForeignKey("accounts.id"), index=True)
+    entry_reference: Mapped[str | None]
+    amount: Mapped[Decimal]
+    currency: Mapped[str]
+    counterparty: Mapped[str | None]
+    remittance: Mapped[str]
+    told_at: Mapped[datetime]
+    told_by: Mapped[str]
 
 
 class Attachment(Base):

@@ -16,6 +16,8 @@ class MorningCounts:
     Attributes:
         account_count: All accounts.
         synced_account_count: Accounts with a sync since then.
+        refreshed_account_count: Accounts whose details and balance were refreshed since then.
+        consent_needed_count: Accounts that need a new consent.
         new_transaction_count: Entries that syncs brought since then.
         read_attachment_count: Attachments read since then.
         unreadable_attachment_count: Attachments found unreadable since then.
@@ -28,6 +30,8 @@ class MorningCounts:
 
     account_count: int
     synced_account_count: int
+    refreshed_account_count: int
+    consent_needed_count: int
     new_transaction_count: int
     read_attachment_count: int
     unreadable_attachment_count: int
@@ -49,6 +53,8 @@ def morning_counts(session: Session, since: datetime) -> MorningCounts:
     wanted = {
         "account_count": select(func.count(Account.id)),
         "synced_account_count": select(func.count(Account.id)).where(Account.last_synced_at >= since),
+        "refreshed_account_count": select(func.count(Account.id)).where(Account.refreshed_at >= since),
+        "consent_needed_count": select(func.count(Account.id)).where(Account.needs_consent_since.is_not(None)),
         "new_transaction_count": select(func.count(Transaction.id)).where(
             Transaction.created_at >= since, Transaction.synced_by.is_not(None)
         ),

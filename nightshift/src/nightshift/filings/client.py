@@ -11,21 +11,19 @@ from typing import Any, Self
 
 import httpx2
 
+from nightshift.calling import PeerCalls, Unanswered, retry_after_of
 from nightshift.peers import (
     OutcomeUnknown,
     PeerAnswerInvalid,
     PeerRejected,
-    PeerUnavailable,
     RetryRule,
     Tries,
     after_failure,
-    open_connections,
-    retry_after_of,
 )
+from nightshift.tokens import TokenSource
 
 PEER = "filing gateway"
 UNKNOWN_FILING = "filing_unknown"
-_NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +55,7 @@ class FilingClient:
     def __init__(
         self,
         base_url: str,
-        token: str,
+        tokens: TokenSource,
         *,
         rule: RetryRule | None = None,
         sleep: Callable[[float], None] = time.sleep,
@@ -66,12 +64,12 @@ class FilingClient:
 
         Args:
             base_url: Where the gateway is.
-            token: Bearer token.
+            tokens: Signs the calls.
             rule: How long to wait for an answer, and to try for a connection.
             sleep: Takes seconds.
         """
         self._rule = rule or RetryRule()
-        self._connections = open_connections(base_url, token, rule=self._rule)
+        self._calls = PeerCalls(base_url, tokens, peer=PEER, rule=self._rule)
         self._sleep = sleep
 
     def __enter__(self) -> Self:
@@ -84,7 +82,7 @@ class FilingClient:
 
     def close(self) -> None:
         """Close the connections."""
-        self._connections.close()
+        self._calls.close()
 
     def submit(self, key: str, body: Mapping[str, Any], *, job_id: str) -> FilingReceipt:
         """Submit a filing. At most one filing takes effect under a key, however often it is submitted.
@@ -102,17 +100,14 @@ class FilingClient:
             PeerUnavailable: Nothing took effect: no connection, or throttled.
             PeerRejected: The gateway refused it, as for a key that was used with another body (422).
         """
-        headers = {"Idempotency-Key": key, "X-Job-Id": job_id}
-        request = self._connections.build_request("POST", "/filings", json=dict(body), headers=headers)
-        try:
-            answer = self._send(request)
-        except httpx2.RequestError as error:
-            raise _unknown(key, f"{type(error).__name__}: {error}") from error
+        answer = self._ask("POST", "/filings", job_id=job_id, body=body, headers={"Idempotency-Key": key})
+        if isinstance(answer, Unanswered):
+            raise _unknown(key, str(answer)) from answer.cause
         if answer.status_code >= 500:
-            raise _unknown(key, f"status {answer.status_code}")
-        _refuse(answer)
+            raise _unknown(key, f"status {answer.status_code}", retry_after=retry_after_of(answer))
+        self._refuse(answer)
         try:
-            return _receipt(answer)
+            return self._receipt(answer)
         except PeerAnswerInvalid as error:
             raise _unknown(key, str(error)) from error
 
@@ -132,68 +127,51 @@ class FilingClient:
             PeerRejected: The gateway refused the question.
             PeerAnswerInvalid: The answer cannot be read.
         """
-        request = self._connections.build_request(
-            "GET", "/filings", params={"idempotency_key": key}, headers={"X-Job-Id": job_id}
-        )
-        try:
-            answer = self._send(request)
-        except httpx2.RequestError as error:
-            raise PeerUnavailable(f"no answer ({type(error).__name__}: {error})", peer=PEER) from error
-        if answer.status_code == 404 and _facts(answer).get("error") == UNKNOWN_FILING:
+        answer = self._ask("GET", "/filings", job_id=job_id, query={"idempotency_key": key})
+        if isinstance(answer, Unanswered) or answer.status_code >= 500:
+            raise self._calls.unavailable(answer, "asking again is safe")
+        if answer.status_code == 404 and self._calls.facts(answer).get("error") == UNKNOWN_FILING:
             return None
-        if answer.status_code >= 500:
-            raise PeerUnavailable(f"status {answer.status_code}", peer=PEER, status=answer.status_code)
-        _refuse(answer)
-        return _receipt(answer)
+        self._refuse(answer)
+        return self._receipt(answer)
 
-    def _send(self, request: httpx2.Request) -> httpx2.Response:
+    def _ask(self, method: str, path: str, **told: Any) -> httpx2.Response | Unanswered:
         tries = Tries()
         while True:
-            try:
-                return self._connections.send(request)
-            except _NEVER_SENT as error:
-                tries = Tries(failed=tries.failed + 1)
-                step = after_failure(tries, rule=self._rule)
-                if step.wait is None:
-                    what = f"no connection ({error}), {step.reason}, nothing was sent"
-                    raise PeerUnavailable(what, peer=PEER) from error
-                self._sleep(step.wait.total_seconds())
+            answer = self._calls.ask(method, path, **told)
+            if not isinstance(answer, Unanswered) or answer.was_sent:
+                return answer
+            tries = Tries(failed=tries.failed + 1)
+            step = after_failure(tries, rule=self._rule)
+            if step.wait is None:
+                raise self._calls.unavailable(answer, f"{step.reason}, nothing was sent")
+            self._sleep(step.wait.total_seconds())
+
+    def _refuse(self, answer: httpx2.Response) -> None:
+        status = answer.status_code
+        if status == 429:
+            raise self._calls.unavailable(answer, "throttled")
+        if status not in (200, 201):
+            remedy = (
+                "check the application's credentials at the gateway, and this machine's clock"
+                if status in (401, 403)
+                else "correct the filing; it will be refused as it is"
+            )
+            raise PeerRejected(self._calls.refusal(answer), peer=PEER, remedy=remedy, status=status)
+
+    def _receipt(self, answer: httpx2.Response) -> FilingReceipt:
+        told = self._calls.facts(answer)
+        with self._calls.reading():
+            return FilingReceipt(
+                filing_id=told["filing_id"],
+                idempotency_key=told["idempotency_key"],
+                status=told["status"],
+                received_at=dt.datetime.fromisoformat(told["received_at"]),
+                replayed=answer.headers.get("Idempotent-Replayed") == "true",
+            )
 
 
-def _refuse(answer: httpx2.Response) -> None:
-    status = answer.status_code
-    if status == 429:
-        raise PeerUnavailable("throttled", peer=PEER, status=status, retry_after=retry_after_of(answer))
-    if status not in (200, 201):
-        told = _facts(answer)
-        remedy = "check the gateway's token" if status == 401 else "correct the filing; it will be refused as it is"
-        what = f"status {status} {told.get('error', '')}: {told.get('message', '')}"
-        raise PeerRejected(what, peer=PEER, remedy=remedy, status=status)
-
-
-def _receipt(answer: httpx2.Response) -> FilingReceipt:
-    told = _facts(answer)
-    try:
-        return FilingReceipt(
-            filing_id=told["filing_id"],
-            idempotency_key=told["idempotency_key"],
-            status=told["status"],
-            received_at=dt.datetime.fromisoformat(told["received_at"]),
-            replayed=answer.headers.get("Idempotent-Replayed") == "true",
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        what = f"an answer that cannot be read ({type(error).__name__}: {error})"
-        raise PeerAnswerInvalid(what, peer=PEER, remedy="compare it with the gateway's interface") from error
-
-
-def _facts(answer: httpx2.Response) -> dict[str, Any]:
-    try:
-        told = answer.json()
-    except ValueError:
-        return {}
-    return told if isinstance(told, dict) else {}
-
-
-def _unknown(key: str, why: str) -> OutcomeUnknown:
+def _unknown(key: str, why: str, *, retry_after: dt.timedelta | None = None) -> OutcomeUnknown:
     what = f"no word on whether the filing under {key} took effect ({why})"
-    return OutcomeUnknown(what, peer=PEER, remedy="look it up; do not just send it again")
+    remedy = "look it up; do not just send it again"
+    return OutcomeUnknown(what, peer=PEER, remedy=remedy, retry_after=retry_after)

@@ -9,30 +9,31 @@ from urllib.parse import parse_qs
 from nightshift.report.check import Check, check
 from nightshift.report.night import Night
 from nightshift.report.wording import count
-from nightshift.world.books import Filing
-from nightshift.world.script import PathKind
+from nightshift.world.books import Call, Filing
+from nightshift.world.kinds import PathKind
 
 
 def nothing_twice(night: Night) -> Check:
-    """Check that no run is filed twice, no job synced an account twice, and both sides' books agree.
+    """Check that no run is filed twice, no job fetched an account twice, and both sides' books agree.
 
-    A sync whose body was cut off (its worker died) may ask again: that is at-least-once delivery, and a note.
+    A job whose body was cut off (its worker died) may ask again: that is at-least-once delivery, and a note. What a
+    caller did not get whole, and a listing whose continuation key had expired, it must ask for again.
     """
     filed_twice = tuple(_filed_twice(night))
-    repeats = _repeated_syncs(night)
+    repeats = _repeated_fetches(night)
     excused = _cut_off_runs(night)
-    synced_twice = tuple(line for job, times, line in repeats if times > 1 + excused[job])
+    fetched_twice = tuple(line for job, times, line in repeats if times > 1 + excused[job])
     notes = tuple(f"{line}, after its worker died" for job, times, line in repeats if times <= 1 + excused[job])
     apart = (*_unknown_to_us(night), *_unknown_to_the_world(night))
     parts = (
         (filed_twice, "filed twice"),
-        (synced_twice, "synced twice by one job"),
+        (fetched_twice, "fetched twice by one job"),
         (apart, "in one side's books alone"),
     )
     return check(
         "Nothing twice",
-        (*filed_twice, *synced_twice, *apart),
-        good=f"{count(len(night.filings), 'filing')} in the world's books, one for each of our runs; no sync repeated.",
+        (*filed_twice, *fetched_twice, *apart),
+        good=f"{count(len(night.filings), 'filing')} in the world's books, one for each of our runs; no fetch twice.",
         bad=f"{', '.join(f'{len(lines)} {what}' for lines, what in parts if lines)}.",
         notes=notes,
     )
@@ -51,20 +52,28 @@ def _filed_twice(night: Night) -> Iterable[str]:
             yield f"{run_name} was filed {len(filings)} times: {told}"
 
 
-def _repeated_syncs(night: Night) -> list[tuple[str, int, str]]:
-    first_pages = Counter(
-        (call.job_id, call.subject)
-        for call in night.calls
-        if call.kind is PathKind.TRANSACTIONS
-        and call.status == 200
-        and call.job_id is not None
-        and "continuation_key" not in parse_qs(call.query)
-    )
+def _repeated_fetches(night: Night) -> list[tuple[str, int, str]]:
+    fetched = Counter((call.job_id, call.kind, call.subject) for call in night.calls if _opens_a_fetch(call))
+    begun_anew = Counter((call.job_id, call.kind, call.subject) for call in night.calls if _expired_key(call))
+    times_of = {key: times - begun_anew[key] for key, times in fetched.items()}
     return [
-        (job, times, f"job {job} fetched account {account} {times} times")
-        for (job, account), times in first_pages.items()
+        (job, times, f"job {job} fetched {_FETCHED[kind]}account {account} {times} times")
+        for (job, kind, account), times in times_of.items()
         if job is not None and times > 1
     ]
+
+
+_FETCHED = {PathKind.TRANSACTIONS: "", PathKind.DETAILS: "details of "}
+"""What is asked for once a job, and how an offender is told. Both kinds of jobs ask for balances."""
+
+
+def _opens_a_fetch(call: Call) -> bool:
+    is_later_page = "continuation_key" in parse_qs(call.query)
+    return call.kind in _FETCHED and call.succeeded and call.job_id is not None and not is_later_page
+
+
+def _expired_key(call: Call) -> bool:
+    return call.kind is PathKind.TRANSACTIONS and call.status == 422 and "continuation_key" in parse_qs(call.query)
 
 
 def _cut_off_runs(night: Night) -> Counter[str]:

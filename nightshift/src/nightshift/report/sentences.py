@@ -142,7 +142,7 @@ def _for_you(report: Report) -> Sentence:
 def for_you(report: Report) -> tuple[str, ...]:
     """List what a person should look at, the gravest first."""
     checks = tuple(f"“{check.name}” does not hold: {check.summary}" for check in report.checks if not check.ok)
-    return (*checks, *_ended_badly(report), *_not_run(report))
+    return (*checks, *_ended_badly(report), *_consents(report), *_not_run(report))
 
 
 def _ended_badly(report: Report) -> tuple[str, ...]:
@@ -152,6 +152,14 @@ def _ended_badly(report: Report) -> tuple[str, ...]:
     parts = [f"{count(failed, 'job')} failed"] if failed else []
     parts += [f"{count(dead, 'job')} dead"] if dead else []
     return (f"{' and '.join(parts)}; the rest of the night went on.",) if parts else ()
+
+
+def _consents(report: Report) -> tuple[str, ...]:
+    needed = report.night.books.consent_needed_count
+    if not needed:
+        return ()
+    need = "needs" if needed == 1 else "need"
+    return (f"{count(needed, 'account')} {need} a new consent; ask the customers for it.",)
 
 
 def _not_run(report: Report) -> tuple[str, ...]:

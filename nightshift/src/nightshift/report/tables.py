@@ -58,6 +58,7 @@ def effects(report: Report) -> Table:
     unreadable = books.unreadable_attachment_count
     rows = [
         ("Accounts synced", f"{books.synced_account_count:,} of {books.account_count:,}"),
+        ("Accounts refreshed", f"{books.refreshed_account_count:,} of {books.account_count:,}"),
         ("New transactions", f"{books.new_transaction_count:,}"),
         ("Receipts read", f"{books.read_attachment_count:,} ({unreadable:,} unreadable, {unread:,} left)"),
         ("Runs submitted", f"{books.submitted_run_count:,} ({books.failed_run_count:,} refused)"),

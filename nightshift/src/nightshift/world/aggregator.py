@@ -13,8 +13,10 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse
 
 from nightshift.world.bank import BankAccount, closing_cents, entries_on, newest_first, open_account
+from nightshift.world.consents import CONSENT_REFUSALS
 from nightshift.world.desk import Desk, OpenCall
-from nightshift.world.script import SCRIPTED_RETRY_AFTER_S, Fault, WorldRules
+from nightshift.world.kinds import Fault
+from nightshift.world.script import WorldRules
 from nightshift.world.shapes import (
     Json,
     PageMark,
@@ -24,6 +26,7 @@ from nightshift.world.shapes import (
     read_page_mark,
     transactions_json,
 )
+from nightshift.world.spoiling import spoil
 
 DEFAULT_DAYS = 90
 """Days of transactions that are answered when no `date_from` is given."""
@@ -71,15 +74,22 @@ def aggregator_routes(desk: Desk) -> APIRouter:
         date_from: dt.date | None = None,
         date_to: dt.date | None = None,
         continuation_key: Annotated[str | None, Query()] = None,
-        transaction_status: Status = "BOOK",
+        transaction_status: Status | None = None,
     ) -> JSONResponse:
         start = first_entry(date_from, date_to, continuation_key=continuation_key, today=rules.today)
+        if continuation_key is not None and not isinstance(start, Refusal) and not desk.knows_key(continuation_key):
+            start = Refusal(error="WRONG_CONTINUATION_KEY", message="This continuation key is expired")
         if isinstance(start, Refusal):
             return JSONResponse(error_json(422, start.error, message=start.message), 422)
-        account = open_account(rules.seed, str(account_id))
-        if transaction_status != "BOOK":  # what is told here is booked
-            return await _serve(desk, request, answer=lambda _: transactions_json(account, [], more=None))
-        return await _serve(desk, request, answer=lambda ask: transactions_answer(rules, account, start=start, ask=ask))
+        account, call, at = open_account(rules.seed, str(account_id)), request.state.call, start
+
+        def page(ask: int) -> Json:
+            told = transactions_answer(rules, account, start=at, ask=ask, status=transaction_status, fault=call.fault)
+            if "continuation_key" in told:
+                desk.remember_key(told["continuation_key"])
+            return told
+
+        return await _serve(desk, request, answer=page)
 
     return routes
 
@@ -123,15 +133,40 @@ def _refuse_period(mark: PageMark, today: dt.date) -> Refusal | None:
     return None
 
 
-def transactions_answer(rules: WorldRules, account: BankAccount, *, start: PageMark, ask: int) -> Json:
-    """Draw one page of transactions, newest first; all pages of a listing show the state of its first ask."""
+def transactions_answer(  # a page is all of these
+    rules: WorldRules,
+    account: BankAccount,
+    *,
+    start: PageMark,
+    ask: int,
+    status: str | None,
+    fault: Fault | None,
+) -> Json:
+    """Draw one page of transactions, newest first; all pages of a listing show the state of its first ask.
+
+    Args:
+        rules: The world's rules.
+        account: Whose.
+        start: Where the page begins.
+        ask: How often was asked before.
+        status: BOOK or PDNG for those alone, another one for none; None for all.
+        fault: `repeated_page` or `endless_page` lead astray.
+    """
     shown_ask = ask if start.ask is None else start.ask
+    at = replace(start, ask=shown_ask)
     entries = newest_first(rules.seed, account, start=start.start, end=start.end, today=rules.today)
-    shown = (entry for entry in entries if entry.shown_from_ask <= shown_ask)
+    shown = (one for one in entries if status in (None, "PDNG" if one.shown_from_ask > shown_ask else "BOOK"))
+    if fault is Fault.REPEATED_PAGE and start.offset >= rules.page_size and start.turn == 0:
+        begin = start.offset - rules.page_size
+        return transactions_json(
+            account, list(islice(shown, begin, start.offset)), ask=shown_ask, more=replace(at, turn=1)
+        )
     end_offset = start.offset + rules.page_size
     page = list(islice(shown, start.offset, end_offset + 1))
-    more = replace(start, offset=end_offset, ask=shown_ask) if len(page) > rules.page_size else None
-    return transactions_json(account, page[: rules.page_size], more=more)
+    more = replace(at, offset=end_offset, turn=0) if len(page) > rules.page_size else None
+    if fault is Fault.ENDLESS_PAGE:
+        more = at
+    return transactions_json(account, page[: rules.page_size], ask=shown_ask, more=more)
 
 
 def balances_answer(rules: WorldRules, account: BankAccount, *, ask: int) -> Json:
@@ -143,15 +178,33 @@ def balances_answer(rules: WorldRules, account: BankAccount, *, ask: int) -> Jso
 
 async def _serve(desk: Desk, request: Request, *, answer: Callable[[int], Json]) -> JSONResponse:
     call: OpenCall = request.state.call
+    if (
+        code := desk.consents.refusal(call.subject, at=desk.clock.now(), required=desk.rules.consents_required)
+    ) is not None:
+        return _consent_refused(code)
     retry_after_s = desk.let_in(call)
-    if retry_after_s is None and call.fault is Fault.SCRIPTED_429:
-        retry_after_s = SCRIPTED_RETRY_AFTER_S
-    if retry_after_s is not None:
+    if retry_after_s is not None or call.fault is Fault.SCRIPTED_429:
         body = error_json(429, "ASPSP_RATE_LIMIT_EXCEEDED", message="Too many calls")
-        return JSONResponse(body, 429, {"Retry-After": str(retry_after_s)})
+        return JSONResponse(
+            body, 429, _retry_after(call.plan.retry_after_s if retry_after_s is None else retry_after_s)
+        )
     await desk.wait_for_answer(call, request)
+    if call.fault is Fault.CONSENT_ENDED:
+        return _consent_refused("REVOKED_SESSION")
     if call.fault is Fault.SCRIPTED_5XX:
         status = call.plan.status
         error = "ASPSP_TIMEOUT" if status == 504 else "ASPSP_ERROR"
-        return JSONResponse(error_json(status, error, message="The bank did not answer properly"), status)
-    return JSONResponse(answer(call.ask))
+        body = error_json(status, error, message="The bank did not answer properly")
+        return JSONResponse(body, status, _retry_after(call.plan.retry_after_s))
+    good = JSONResponse(answer(call.ask))
+    await spoil(desk, call, request, answer=good)
+    return good
+
+
+def _retry_after(seconds: int | None) -> dict[str, str] | None:
+    return None if seconds is None else {"Retry-After": str(seconds)}
+
+
+def _consent_refused(code: str) -> JSONResponse:
+    status, message = CONSENT_REFUSALS[code]
+    return JSONResponse(error_json(status, code, message=message), status)

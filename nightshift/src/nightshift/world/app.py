@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hmac
+import datetime as dt
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
@@ -14,11 +14,13 @@ from fastapi.datastructures import Headers
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 
+from nightshift.tokens import AGGREGATOR, GATEWAY, Credentials, why_refused
 from nightshift.world.aggregator import aggregator_routes
 from nightshift.world.books import BooksError
 from nightshift.world.desk import CutOffError, Desk, OpenCall
 from nightshift.world.gateway import gateway_routes
-from nightshift.world.script import PathKind
+from nightshift.world.kinds import PathKind
+from nightshift.world.sessions import PERSONS_PAGE, session_routes
 from nightshift.world.shapes import error_json
 
 Scope = MutableMapping[str, Any]
@@ -28,6 +30,7 @@ Send = Callable[[Message], Awaitable[None]]
 ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _ACCOUNT_PATH = re.compile(r"/accounts/([^/]+)/(details|balances|transactions)")
+_SESSION_PATH = re.compile(r"/(auth|sessions|authorize)(?:/([^/]+))?")
 
 
 def create_app(desk: Desk) -> ASGIApp:
@@ -41,10 +44,19 @@ def create_app(desk: Desk) -> ASGIApp:
     """
     app = FastAPI(title="Nightshift's outside world", docs_url=None, redoc_url=None, openapi_url=None)
     app.include_router(aggregator_routes(desk))
+    app.include_router(session_routes(desk))
     app.include_router(gateway_routes(desk))
+
+    async def cut_off(request: Request, error: Exception) -> Response:
+        call: OpenCall = request.state.call
+        if not call.is_cut_off and isinstance(error, CutOffError):
+            desk.end_call(call, error.outcome)  # not waited for: if the books fail, the world ends anyway
+        body = error_json(503, "ASPSP_ERROR", message="The world is closing")
+        return JSONResponse(body, 503, {"Connection": "close"})
+
     app.add_exception_handler(RequestValidationError, _wrong_parameters)
-    app.add_exception_handler(CutOffError, _cut_off)
-    return BookedCalls(Authenticated(app, token=desk.token), desk)
+    app.add_exception_handler(CutOffError, cut_off)
+    return BookedCalls(Authenticated(app, desk.credentials), desk)
 
 
 class BookedCalls:
@@ -76,20 +88,29 @@ class BookedCalls:
 
 
 class Authenticated:
-    """ASGI middleware that lets nobody pass without the bearer token."""
+    """ASGI middleware that lets nobody pass without a token that is signed for the peer in question.
 
-    def __init__(self, app: ASGIApp, *, token: str) -> None:
+    Where a person gives or revokes a consent is a page for browsers: it has no token.
+    """
+
+    def __init__(self, app: ASGIApp, credentials: Credentials) -> None:
         self._app = app
-        self._expected = f"Bearer {token}".encode()
+        self._credentials = credentials
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection event (ASGI)."""
-        given = b"" if scope["type"] != "http" else Headers(scope=scope).get("authorization", "").encode()
-        if scope["type"] != "http" or hmac.compare_digest(given, self._expected):
+        if scope["type"] != "http" or scope["path"].startswith(PERSONS_PAGE):
+            await self._app(scope, receive, send)
+            return
+        given = Headers(scope=scope).get("authorization", "")
+        audience = GATEWAY if scope["path"].startswith("/filings") else AGGREGATOR
+        now = dt.datetime.now(dt.UTC)
+        why = why_refused(given.removeprefix("Bearer "), self._credentials, audience=audience, at=now)
+        if why is None:
             await self._app(scope, receive, send)
             return
         error = "UNAUTHORIZED_ACCESS" if given else "AUTHORIZATION_NOT_PROVIDED"
-        body = error_json(401, error, message="A valid bearer token is needed")
+        body = error_json(401, error, message=f"A valid signed token is needed: {why}")
         await JSONResponse(body, 401, {"WWW-Authenticate": "Bearer"})(scope, receive, send)
 
 
@@ -108,6 +129,8 @@ def _classify(method: str, path: str, *, query: str, headers: Headers) -> tuple[
         return PathKind.FILING_SUBMIT, headers.get("idempotency-key", "")
     if path == "/filings" and method == "GET":
         return PathKind.FILING_LOOKUP, parse_qs(query).get("idempotency_key", [""])[0]
+    if session := _SESSION_PATH.fullmatch(path):
+        return PathKind.SESSION, session[2] or ""
     return PathKind.OTHER, ""
 
 
@@ -124,10 +147,3 @@ async def _wrong_parameters(_: Request, error: Exception) -> Response:
     return JSONResponse(
         error_json(422, "WRONG_REQUEST_PARAMETERS", message="The request is not valid", detail=detail), 422
     )
-
-
-async def _cut_off(request: Request, _: Exception) -> Response:
-    call: OpenCall = request.state.call
-    call.is_cut_off = True
-    body = error_json(503, "ASPSP_ERROR", message="The world is closing")
-    return JSONResponse(body, 503, {"Connection": "close"})

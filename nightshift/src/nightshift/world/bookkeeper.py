@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import TextIO
 
 from nightshift.world.books import SCHEMA, BooksError, Filing, filing_from_row
-from nightshift.world.script import PathKind
+from nightshift.world.consents import Consent
+from nightshift.world.kinds import PathKind
 
 _BATCH_LIMIT = 500
 _CALL_COLUMNS = frozenset(
-    {"answered_at", "granted_at", "ask", "latency_s", "fault", "status", "retry_after_s", "replayed"}
+    {"answered_at", "granted_at", "ask", "latency_s", "fault", "status", "retry_after_s", "replayed", "outcome"}
 )
 
 
@@ -39,11 +40,13 @@ class Memory:
         next_call_id: First free call number.
         asks: Calls let in so far by (endpoint, subject).
         filings: Accepted filings by idempotency key.
+        consents: Consents by their id, in the order in which they were asked for.
     """
 
     next_call_id: int
     asks: dict[tuple[PathKind, str], int]
     filings: dict[str, Filing]
+    consents: dict[str, Consent]
 
 
 def stamp(instant: dt.datetime) -> str:
@@ -112,6 +115,17 @@ class Bookkeeper:
                     filing.job_id,
                 ),
             )
+        )
+
+    async def put_consent(self, consent: Consent) -> None:
+        """Write a consent as it is now; returns when it is committed.
+
+        Raises:
+            BooksError: It could not be written.
+        """
+        facts = (consent.consent_id, consent.written())
+        await asyncio.wrap_future(
+            self._put("INSERT INTO consents VALUES (?, ?) ON CONFLICT DO UPDATE SET facts = excluded.facts", facts)
         )
 
     def close(self) -> None:
@@ -212,10 +226,12 @@ def _remember(connection: sqlite3.Connection) -> Memory:
         " WHERE granted_at IS NOT NULL AND subject IS NOT NULL GROUP BY kind, subject"
     )
     filings = [filing_from_row(row) for row in connection.execute("SELECT * FROM filings")]
+    consents = [Consent.read(row["facts"]) for row in connection.execute("SELECT facts FROM consents ORDER BY rowid")]
     return Memory(
         next_call_id=connection.execute("SELECT coalesce(max(call_id), 0) + 1 FROM calls").fetchone()[0],
         asks={(PathKind(row["kind"]), row["subject"]): row["count"] for row in asks},
         filings={filing.idempotency_key: filing for filing in filings},
+        consents={consent.consent_id: consent for consent in consents},
     )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nightshift.world.script import Fault, PathKind
+from nightshift.world.kinds import Fault, Outcome, PathKind
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS world (name TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -33,7 +33,8 @@ CREATE TABLE IF NOT EXISTS calls (
     fault TEXT,
     status INTEGER,
     retry_after_s REAL,
-    replayed INTEGER NOT NULL DEFAULT 0
+    replayed INTEGER NOT NULL DEFAULT 0,
+    outcome TEXT
 );
 CREATE TABLE IF NOT EXISTS filings (
     filing_id TEXT PRIMARY KEY,
@@ -43,6 +44,7 @@ CREATE TABLE IF NOT EXISTS filings (
     call_id INTEGER NOT NULL,
     job_id TEXT
 );
+CREATE TABLE IF NOT EXISTS consents (consent_id TEXT PRIMARY KEY, facts TEXT NOT NULL);
 """
 
 
@@ -66,10 +68,11 @@ class Call:
         granted_at: When it was let in (past authentication and the rate limit); None if it was not.
         ask: How often this endpoint had been granted for this subject before; None if it was not let in.
         latency_s: Drawn latency, seconds; None if it was not let in.
-        fault: Why it got a 429 or a 5xx, or None.
-        status: HTTP status; None while open.
+        fault: What was wrong with it or its answer, or None.
+        status: HTTP status; None while open, and where no answer was sent.
         retry_after_s: `Retry-After` of the answer, seconds, or None.
         replayed: Whether a submission was answered with a filing that existed before.
+        outcome: What its caller got; None while it is open, and for ever when the world was killed under it.
     """
 
     call_id: int
@@ -87,6 +90,12 @@ class Call:
     status: int | None
     retry_after_s: float | None
     replayed: bool
+    outcome: Outcome | None = None
+
+    @property
+    def succeeded(self) -> bool:
+        """Tell whether its caller got what it asked for: status 200, and the whole body."""
+        return self.status == 200 and self.outcome in (None, Outcome.ANSWERED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,6 +161,7 @@ def _call(row: sqlite3.Row) -> Call:
         kind=PathKind(row["kind"]),
         fault=None if row["fault"] is None else Fault(row["fault"]),
         replayed=bool(row["replayed"]),
+        outcome=None if row["outcome"] is None else Outcome(row["outcome"]),
     )
     return Call(**facts)
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from itertools import accumulate, groupby, pairwise
 
 from nightshift.world.books import Call
+from nightshift.world.kinds import AGGREGATOR_KINDS, Fault
 from nightshift.world.limiter import RateLimit
-from nightshift.world.script import AGGREGATOR_KINDS, Fault
 
 
 def fan_out_bound_s(calls: Sequence[Call], *, calls_per_second: float, burst: int) -> float:
@@ -101,9 +101,9 @@ def needed_calls(calls: Sequence[Call]) -> tuple[Call, ...]:
 
     Needed is a granted and answered call to the aggregator, up to the first success of its job for the same
     question (endpoint, account, query): its failures were forced by the script. Not needed are calls that
-    the rate limit refused, calls that were cut off, repeats after a success, and calls that came while
-    another one of the same job was under way (so what is left of a job is really a sequence). A call without
-    a job is a job of its own.
+    the rate limit refused, calls that were cut off or never answered, repeats after a success, and calls that
+    came while another one of the same job was under way (so what is left of a job is really a sequence). A call
+    without a job is a job of its own.
 
     Args:
         calls: Calls in any order.
@@ -126,7 +126,7 @@ def _needed_of_job(chain: Sequence[Call]) -> list[Call]:
             continue
         needed.append(call)
         free_from = call.answered_at
-        if call.status == 200:
+        if call.succeeded:
             succeeded.add(question)
     return needed
 

@@ -9,11 +9,13 @@ from typing import Any
 
 import click
 
+from nightshift.errors import NightError
+from nightshift.tokens import Credentials
 from nightshift.world.chance import LognormalRule
+from nightshift.world.faults import read_faults
 from nightshift.world.limiter import RateLimit
 from nightshift.world.script import WorldRules
 
-TOKEN_VARIABLE = "NIGHTSHIFT_WORLD_TOKEN"  # noqa: S105  # the name of the variable, no secret
 _ABOVE_ZERO = click.FloatRange(min=0, min_open=True)
 _NOT_NEGATIVE = click.FloatRange(min=0)
 _SHARE = click.FloatRange(min=0, max=1)
@@ -36,10 +38,10 @@ class StartError(click.ClickException):
 )
 @click.option("--seed", type=int, required=True, help="Decides every latency, fault and bank statement.")
 @click.option(
-    "--token",
-    envvar=TOKEN_VARIABLE,
+    "--credentials",
     required=True,
-    help=f"Bearer token that callers must bring. Better in the environment, as {TOKEN_VARIABLE}.",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File of the application that may call: its id, and the secret that it signs with.",
 )
 @click.option(
     "--today",
@@ -56,7 +58,14 @@ class StartError(click.ClickException):
 @click.option("--gateway-sigma", type=_NOT_NEGATIVE, default=0.5, help="Spread of it (sigma of the logarithm).")
 @click.option("--throttled-ratio", type=_SHARE, default=0.01, help="Share of granted aggregator calls answered 429.")
 @click.option("--failed-ratio", type=_SHARE, default=0.01, help="Share of granted aggregator calls answered 5xx.")
-@click.option("--page-size", type=click.IntRange(1), default=100, help="Transactions on one page.")
+@click.option("--page-size", type=click.IntRange(1), default=50, help="Transactions on one page.")
+@click.option("--key-lifetime-s", type=_ABOVE_ZERO, help="How long a continuation key is known. Default: always.")
+@click.option("--consents-required", is_flag=True, help="Answer only for accounts of an authorized session.")
+@click.option(
+    "--faults",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Script of faults, JSON; see nightshift.world.faults. Default: none but the two shares above.",
+)
 def main(**options: Any) -> None:
     """Run the outside world: a bank aggregator and a filing gateway on loopback.
 
@@ -75,8 +84,8 @@ def main(**options: Any) -> None:
     try:
         rules = _rules(options)
         with listen(port=options["port"], fd=options["fd"]) as listener:
-            serve(rules, options["books"], listener=listener, token=options["token"])
-    except (SocketError, BooksError, ValueError) as error:
+            serve(rules, options["books"], listener=listener, credentials=Credentials.read(options["credentials"]))
+    except (SocketError, BooksError, NightError, ValueError) as error:
         raise StartError(str(error)) from error
     sys.stdout.flush()
 
@@ -92,4 +101,7 @@ def _rules(options: dict[str, Any]) -> WorldRules:
         throttled_ratio=options["throttled_ratio"],
         failed_ratio=options["failed_ratio"],
         page_size=options["page_size"],
+        key_lifetime_s=options["key_lifetime_s"],
+        consents_required=options["consents_required"],
+        faults=() if options["faults"] is None else read_faults(options["faults"]),
     )

@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime as dt
 import math
 import time
 from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import NoReturn
 
 from fastapi import Request
 
+from nightshift.tokens import Credentials
 from nightshift.world.bookkeeper import Bookkeeper, stamp
+from nightshift.world.consents import Consents
+from nightshift.world.kinds import AGGREGATOR_KINDS, Fault, Outcome, PathKind
 from nightshift.world.limiter import admit
-from nightshift.world.script import AGGREGATOR_KINDS, Fault, PathKind, Plan, WorldRules, plan_call
+from nightshift.world.script import Plan, WorldRules, plan_call
+
+_LOOK_S = 0.1
+"""How often it is looked whether a caller that is kept waiting has gone."""
 
 
 class CutOffError(Exception):
-    """The call ends without an answer of its own: the world is closing, or the caller has gone."""
+    """The call ends without a whole answer of its own.
+
+    Attributes:
+        outcome: What its caller gets.
+    """
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.value)
+        self.outcome = outcome
 
 
 class SteadyClock:
@@ -51,8 +69,8 @@ class OpenCall:
         plan: What was drawn for it; set when it is let in.
         granted_s: When it was let in, on the desk's clock.
         replayed: Set by a submission that met an older filing.
-        fault: Why it gets a 429 or a 5xx, or None.
-        is_cut_off: It ends without an answer of its own; its row stays open.
+        fault: What is wrong with it, or None.
+        is_cut_off: It ends without a whole answer of its own.
     """
 
     def __init__(self, call_id: int, kind: PathKind, *, subject: str, job_id: str | None) -> None:
@@ -71,19 +89,22 @@ class OpenCall:
 class Desk:
     """State of a running world: rules, books, the rate limit's bucket, and how often each was asked."""
 
-    def __init__(self, rules: WorldRules, books: Bookkeeper, *, token: str) -> None:
+    def __init__(self, rules: WorldRules, books: Bookkeeper, *, credentials: Credentials) -> None:
         """Take over where the books end.
 
         Args:
             rules: What decides the answers.
             books: Writer of the books, open.
-            token: Bearer token that every call must bring.
+            credentials: Those of the one application that may call.
         """
         self.rules = rules
         self.books = books
-        self.token = token
+        self.credentials = credentials
         self.clock = SteadyClock()
+        self.transport_of: Callable[[Request], asyncio.Transport | None] = lambda _: None
         self.filings = dict(books.memory.filings)
+        self.consents = Consents(rules.seed, books.memory.consents)
+        self._keys_until_s: dict[str, float] = {}
         self._asks = Counter(books.memory.asks)
         self._next_call_id = books.memory.next_call_id
         self._arrival_s = 0.0
@@ -103,7 +124,9 @@ class Desk:
         self.books.open_call(call.call_id, received_at=self.clock.now(), facts=facts)
         return call
 
-    async def close_call(self, call: OpenCall, status: int, *, retry_after_s: int | None) -> None:
+    async def close_call(
+        self, call: OpenCall, status: int, *, retry_after_s: int | None = None, outcome: Outcome = Outcome.ANSWERED
+    ) -> None:
         """Book the answer of a call; returns when committed, so that no caller knows more than the books."""
         facts: dict[str, object] = {
             "answered_at": stamp(self.clock.now()),
@@ -111,8 +134,15 @@ class Desk:
             "fault": call.fault,
             "retry_after_s": retry_after_s,
             "replayed": int(call.replayed),
+            "outcome": outcome,
         }
         await asyncio.wrap_future(self.books.amend_call(call.call_id, facts))
+
+    def end_call(self, call: OpenCall, outcome: Outcome) -> Future[None]:
+        """Book that a call ends without an answer; the result is there when that is committed."""
+        call.is_cut_off = True
+        facts = {"fault": call.fault, "outcome": outcome, "replayed": int(call.replayed)}
+        return self.books.amend_call(call.call_id, facts)
 
     def let_in(self, call: OpenCall) -> int | None:
         """Let a call in and draw what happens to it; the aggregator's calls have to pass the rate limit.
@@ -129,13 +159,14 @@ class Desk:
                 return max(1, math.ceil(admission.retry_after_s))
         call.ask = self._asks[call.kind, call.subject]
         self._asks[call.kind, call.subject] += 1
-        call.plan = plan_call(self.rules, call.kind, subject=call.subject, ask=call.ask)
+        call.plan = plan_call(self.rules, call.kind, subject=call.subject, ask=call.ask, at_s=now_s)
         call.fault = call.plan.fault
         call.granted_s = now_s
         facts = {
             "granted_at": stamp(self.clock.at(now_s)),
             "ask": call.ask,
             "latency_s": call.plan.latency_s,
+            "fault": call.fault,
         }
         self.books.amend_call(call.call_id, facts)
         return None
@@ -151,7 +182,7 @@ class Desk:
             await asyncio.wait_for(self._closing.wait(), timeout=max(0.0, remaining_s))
         except TimeoutError:
             return
-        raise CutOffError
+        raise CutOffError(Outcome.CLOSING)
 
     async def wait_for_answer(self, call: OpenCall, request: Request) -> None:
         """Wait until the drawn latency of a call is over.
@@ -161,7 +192,29 @@ class Desk:
         """
         await self.wait(call, call.plan.latency_s)
         if await request.is_disconnected():
-            raise CutOffError
+            raise CutOffError(Outcome.CALLER_LEFT)
+
+    def knows_key(self, key: str) -> bool:
+        """Tell whether a continuation key of ours is still known."""
+        lifetime_s = self.rules.key_lifetime_s
+        return lifetime_s is None or self._keys_until_s.get(key, 0.0) > self.clock.now_s()
+
+    def remember_key(self, key: str) -> None:
+        """Know a continuation key from now on, as long as the rules say."""
+        if self.rules.key_lifetime_s is not None:
+            self._keys_until_s[key] = self.clock.now_s() + self.rules.key_lifetime_s
+
+    async def wait_until_left(self, request: Request) -> NoReturn:
+        """Keep a caller waiting without an answer.
+
+        Raises:
+            CutOffError: It has gone, or the world closes.
+        """
+        while not await request.is_disconnected():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), timeout=_LOOK_S)
+                raise CutOffError(Outcome.CLOSING)
+        raise CutOffError(Outcome.CALLER_LEFT)
 
     def close(self) -> None:
         """Cut off all calls that wait, and all that will."""

@@ -11,6 +11,8 @@ from nightshift.world.bookkeeper import stamp
 from nightshift.world.books import Filing
 from nightshift.world.chance import token
 from nightshift.world.desk import Desk, OpenCall
+from nightshift.world.kinds import Fault
+from nightshift.world.spoiling import spoil
 
 KEY_LENGTH_LIMIT = 255
 UNKNOWN_FILING = "filing_unknown"
@@ -37,23 +39,31 @@ def gateway_routes(desk: Desk) -> APIRouter:
         if body is None:
             return _problem(400, "body_invalid", "The body must be a JSON object")
         desk.let_in(call)
+        if (refusal := await _scripted_refusal(desk, call, request)) is not None:
+            return refusal
         await desk.wait(call, call.plan.effect_after_s)  # takes effect even if the caller has gone by then
         filing = await _accept(desk, call, body)
         await desk.wait_for_answer(call, request)
-        if filing.body != body:
-            return _problem(422, "idempotency_key_reused", "This key was used with another body")
         headers = {"Idempotent-Replayed": "true"} if call.replayed else None
-        return JSONResponse(_receipt(filing), 201, headers)
+        answer = JSONResponse(_receipt(filing), 201, headers)
+        if filing.body != body:
+            answer = _problem(422, "idempotency_key_reused", "This key was used with another body")
+        await spoil(desk, call, request, answer=answer)
+        return answer
 
     @routes.get("")
     async def look_up(request: Request, idempotency_key: str) -> JSONResponse:
         call: OpenCall = request.state.call
         desk.let_in(call)
+        if (refusal := await _scripted_refusal(desk, call, request)) is not None:
+            return refusal
         await desk.wait_for_answer(call, request)
         filing = desk.filings.get(idempotency_key)
-        if filing is None:
-            return _problem(404, UNKNOWN_FILING, "No filing was accepted under this key")
-        return JSONResponse(_receipt(filing))
+        answer = _problem(404, UNKNOWN_FILING, "No filing was accepted under this key")
+        if filing is not None:
+            answer = JSONResponse(_receipt(filing))
+        await spoil(desk, call, request, answer=answer)
+        return answer
 
     return routes
 
@@ -67,6 +77,16 @@ def canonical_body(raw: bytes) -> str | None:
     if not isinstance(body, dict):
         return None
     return json.dumps(body, sort_keys=True, separators=(",", ":"))
+
+
+async def _scripted_refusal(desk: Desk, call: OpenCall, request: Request) -> JSONResponse | None:
+    """Answer a scripted 429 or 5xx; the call then takes no effect."""
+    if call.fault not in (Fault.SCRIPTED_429, Fault.SCRIPTED_5XX):
+        return None
+    await desk.wait_for_answer(call, request)
+    wait_s = call.plan.retry_after_s
+    headers = None if wait_s is None else {"Retry-After": str(wait_s)}
+    return _problem(call.plan.status, "try_later", "Not now", headers=headers)
 
 
 async def _accept(desk: Desk, call: OpenCall, body: str) -> Filing:
@@ -97,5 +117,5 @@ def _receipt(filing: Filing) -> dict[str, str]:
     }
 
 
-def _problem(status: int, error: str, message: str) -> JSONResponse:
-    return JSONResponse({"error": error, "message": message}, status)
+def _problem(status: int, error: str, message: str, *, headers: dict[str, str] | None = None) -> JSONResponse:
+    return JSONResponse({"error": error, "message": message}, status, headers)

@@ -14,7 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import uvicorn
+from fastapi import Request
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from nightshift.tokens import Credentials
 from nightshift.world.app import create_app
 from nightshift.world.bookkeeper import Bookkeeper
 from nightshift.world.desk import Desk
@@ -64,21 +67,21 @@ def _bound_socket(port: int) -> socket.socket:
     return listener
 
 
-def serve(rules: WorldRules, books_path: Path, *, listener: socket.socket, token: str) -> None:
+def serve(rules: WorldRules, books_path: Path, *, listener: socket.socket, credentials: Credentials) -> None:
     """Run the world until SIGTERM or SIGINT; on stdout, one line of JSON tells when it is really serving.
 
     Args:
         rules: What decides the answers.
         books_path: SQLite file of the books.
         listener: Listening socket.
-        token: Bearer token that every call must bring.
+        credentials: Those of the one application that may call.
 
     Raises:
         BooksError: The books cannot be written, at the start or later.
     """
     logging.basicConfig(level=logging.WARNING, format="world: %(message)s")
     with contextlib.closing(Bookkeeper(books_path, seed=rules.seed)) as books:
-        asyncio.run(_serve(Desk(rules, books, token=token), listener))
+        asyncio.run(_serve(Desk(rules, books, credentials=credentials), listener))
         failure = books.failure
     if failure is not None:
         raise failure
@@ -87,7 +90,7 @@ def serve(rules: WorldRules, books_path: Path, *, listener: socket.socket, token
 async def _serve(desk: Desk, listener: socket.socket) -> None:
     config = uvicorn.Config(
         create_app(desk),
-        http="h11",
+        http=H11Protocol,
         ws="none",
         lifespan="off",
         log_config=None,
@@ -98,6 +101,7 @@ async def _serve(desk: Desk, listener: socket.socket) -> None:
     )
     server = _Server(config, desk)
     desk.books.on_failure = server.end
+    desk.transport_of = server.transport_of
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, server.end)
@@ -119,6 +123,14 @@ class _Server(uvicorn.Server):
         """Stop accepting, cut off the calls that wait, and return from `serve`; callable from any thread."""
         self.should_exit = True
         self._loop.call_soon_threadsafe(self._desk.close)
+
+    def transport_of(self, request: Request) -> asyncio.Transport | None:
+        """Return the connection that a request came by; None where it is closed."""
+        client = request.scope.get("client")
+        for connection in self.server_state.connections:
+            if isinstance(connection, H11Protocol) and connection.client == client:
+                return connection.transport
+        return None
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

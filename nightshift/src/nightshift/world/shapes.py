@@ -24,28 +24,31 @@ class PageMark:
         end: Last booking day asked for.
         offset: Entries of the range that were answered before.
         ask: The ask of the first page, whose state all pages show; None while that is still to come.
+        turn: How often this place was led to before: above 0 only after a page that was repeated.
     """
 
     start: dt.date
     end: dt.date
     offset: int
     ask: int | None
+    turn: int = 0
 
     def key(self) -> str:
         """Encode as an opaque continuation key."""
-        facts = [self.start.isoformat(), self.end.isoformat(), self.offset, self.ask]
+        facts = [self.start.isoformat(), self.end.isoformat(), self.offset, self.ask, self.turn]
         return base64.urlsafe_b64encode(json.dumps(facts).encode()).decode()
 
 
 def read_page_mark(key: str) -> PageMark | None:
     """Decode a continuation key; None if it is not one of ours."""
     try:
-        start, end, offset, ask = json.loads(base64.urlsafe_b64decode(key.encode()))
+        start, end, offset, ask, turn = json.loads(base64.urlsafe_b64decode(key.encode()))
         return PageMark(
             start=dt.date.fromisoformat(start),
             end=dt.date.fromisoformat(end),
             offset=abs(int(offset)),
             ask=abs(int(ask)),
+            turn=abs(int(turn)),
         )
     except (ValueError, TypeError):  # what base64 and JSON raise is a ValueError
         return None
@@ -91,9 +94,11 @@ def balances_json(closing_cents: int, today_cents: int, *, today: dt.date) -> Js
     }
 
 
-def transactions_json(account: BankAccount, entries: Sequence[Entry], *, more: PageMark | None) -> Json:
-    """Shape of one page of GET /accounts/{account_id}/transactions."""
-    page: Json = {"transactions": [_transaction_json(account, entry) for entry in entries]}
+def transactions_json(account: BankAccount, entries: Sequence[Entry], *, ask: int, more: PageMark | None) -> Json:
+    """Shape of one page of GET /accounts/{account_id}/transactions; what comes in after `ask` is pending."""
+    page: Json = {
+        "transactions": [_transaction_json(account, entry, pending=entry.shown_from_ask > ask) for entry in entries]
+    }
     if more is not None:
         page["continuation_key"] = more.key()
     return page
@@ -111,13 +116,14 @@ def error_json(status: int, error: str, *, message: str, detail: str | None = No
     return body if detail is None else {**body, "detail": detail}
 
 
-def _transaction_json(account: BankAccount, entry: Entry) -> Json:
+def _transaction_json(account: BankAccount, entry: Entry, *, pending: bool) -> Json:
     party = {"name": entry.party.name}
     party_account = {"iban": entry.party_iban} if entry.party_iban else None
     own, own_account = {"name": account.holder}, {"iban": account.iban}
     incoming = entry.family.incoming
     told: Json = {
-        "entry_reference": entry.reference,
+        # A bank gives an entry its lasting reference when it books it; until then the id is for the day alone.
+        "entry_reference": f"PDNG-{entry.reference[::-1]}" if pending else entry.reference,
         "merchant_category_code": entry.party.merchant_code,
         "transaction_amount": amount_json(abs(entry.cents)),
         "creditor": own if incoming else party,
@@ -130,9 +136,9 @@ def _transaction_json(account: BankAccount, entry: Entry) -> Json:
             "sub_code": entry.family.sub_code,
         },
         "credit_debit_indicator": "CRDT" if incoming else "DBIT",
-        "status": "BOOK",
-        "booking_date": entry.day.isoformat(),
-        "value_date": entry.day.isoformat(),
+        "status": "PDNG" if pending else "BOOK",
+        "booking_date": None if pending else entry.day.isoformat(),
+        "value_date": None if pending else entry.day.isoformat(),
         "transaction_date": entry.traded_on.isoformat(),
         "remittance_information": list(entry.lines),
     }

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from nightshift.world.cli import TOKEN_VARIABLE
+from nightshift.tokens import AGGREGATOR, GATEWAY, LONGEST_LIFETIME, Credentials, TokenSource, sign
 
-TOKEN = "token-of-the-test"  # noqa: S105  # guards nothing but a process of the test
+CREDENTIALS = Credentials(application_id="app-of-the-test", secret=b"guards nothing but a test's process")
+TOKEN = sign(CREDENTIALS, audience=(AGGREGATOR, GATEWAY), at=dt.datetime.now(dt.UTC), lifetime=LONGEST_LIFETIME)
+TOKENS = TokenSource(CREDENTIALS, audience=AGGREGATOR)
+FILING_TOKENS = TokenSource(CREDENTIALS, audience=GATEWAY)
 QUICK: Mapping[str, str] = {
     "--seed": "7",
     "--today": "2026-11-30",
@@ -42,10 +45,20 @@ class RunningWorld:
     process: subprocess.Popen[str]
 
 
+def write_faults(folder: Path, *rules: Mapping[str, object]) -> Mapping[str, str]:
+    """Write a script of faults into a folder; return the options of a world that follows it."""
+    path = folder / "faults.json"
+    path.write_text(json.dumps({"faults": [dict(rule) for rule in rules]}))
+    return {"--faults": str(path)}
+
+
 def world_command(books: Path, options: Mapping[str, str]) -> list[str]:
-    """Build the command line of a quick world, with some options changed."""
-    chosen = {"--port": "0", **QUICK, **options}
-    pairs = [text for pair in chosen.items() for text in pair]
+    """Build the command line of a quick world, with some options changed; an empty value makes an option a flag."""
+    there = next(folder for folder in books.parents if folder.is_dir())
+    credentials = there / f"{books.name}.credentials"
+    CREDENTIALS.write(credentials)
+    chosen = {"--port": "0", "--credentials": str(credentials), **QUICK, **options}
+    pairs = [text for pair in chosen.items() for text in pair if text]
     return [sys.executable, "-m", "nightshift.world", "--books", str(books), *pairs]
 
 
@@ -67,7 +80,6 @@ def running_world(books: Path, options: Mapping[str, str] | None = None) -> Iter
         world_command(books, options or {}),
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, TOKEN_VARIABLE: TOKEN},
     )
     with process:
         try:
