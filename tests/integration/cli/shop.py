@@ -8,6 +8,7 @@ from typing import Any
 from celery import Celery
 
 from slackwater import Entry, Lane, Schedule, Slackwater, every, host, hours, seconds
+from slackwater.inspection import mark_of
 
 CARELESS = "SHOP_CARELESS" in os.environ
 ENTRIES = ("bake", "brew") if CARELESS else ("bake",)
@@ -37,6 +38,15 @@ def serve(until: str) -> None:
     deadline = time.monotonic() + 60
     while not Path(until).exists() and time.monotonic() < deadline:
         time.sleep(0.02)
+
+
+@app.task(name="bounce", lane="till", bind=True)  # type: ignore[untyped-decorator]
+def bounce(self: Any, customer: str, served: str | None = None) -> None:
+    """Serve a known customer."""
+    if served is None:
+        raise LookupError("nobody of that name")
+    mark = mark_of(self.request)
+    Path(served).write_text(f"{self.request.id} for {mark.replay_of if mark else None}")
 
 
 if CARELESS:

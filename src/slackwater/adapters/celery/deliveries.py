@@ -122,7 +122,7 @@ class Deliveries:
 
     def _ended_before(self, call: _Call, ask: Ask | None, state: JobState, error: BaseException | None) -> Any:
         """Tell the store what an earlier delivery could not: it died after it had told the result backend."""
-        if state is JobState.FAILED and error is not None and call.delivery.mark is not None:
+        if state is JobState.FAILED and error is not None and self.letters.keeps(call.delivery.task):
             self.letters.failed(call.delivery, error, body=Body(), request=call.request)
         if ask is not None:
             self._finish(ask, None, state, digest=None)
@@ -168,7 +168,7 @@ class Deliveries:
     def _run(self, call: _Call, ask: Ask | None, body: Body) -> Any:
         ended = self._trace(call, body)
         state, error = outcome(ended)
-        if state is JobState.FAILED and error is not None and call.delivery.mark is not None:
+        if state is JobState.FAILED and error is not None and self.letters.keeps(call.delivery.task):
             self.letters.failed(call.delivery, error, body=body, request=call.request)
         if ask is not None:
             self._finish(ask, body.fence, state, digest=digest_of(ended) if state is JobState.DONE else None)
