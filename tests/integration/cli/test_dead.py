@@ -63,6 +63,8 @@ def test_a_replay_with_other_arguments_does_the_work_as_a_new_job(
     letter = store.dead_letters.get(job)
     assert letter is not None
     assert letter.replayed_as == again
+    backend: Any = Celery("customer", backend=door.env["CELERY_RESULT_BACKEND"], set_as_current=False).backend
+    assert eventually(lambda: backend.get_task_meta(job)["status"] == "SUCCESS"), "the old id has the replay's result"
     assert job not in dead(door, "list")
     assert f"it was replayed already, as {again}" in refused(door, "replay", job)
 

@@ -172,6 +172,9 @@ class Deliveries:
             self.letters.failed(call.delivery, error, body=body, request=call.request)
         if ask is not None:
             self._finish(ask, body.fence, state, digest=digest_of(ended) if state is JobState.DONE else None)
+        mark = call.delivery.mark
+        if state is JobState.DONE and mark is not None and mark.replay_of is not None:
+            self.ends.mirror(mark.replay_of, ended[0])
         return ended
 
     def _trace(self, call: _Call, body: Body) -> Any:
