@@ -16,6 +16,7 @@ from celery import Celery
 from slackwater.adapters.brokers.dead_letters import Drain
 from slackwater.adapters.brokers.queues import refused_queues
 from slackwater.adapters.celery.broker_letters import BrokerLetters
+from slackwater.adapters.celery.canary import add_canary
 from slackwater.adapters.celery.configuration import configure, conflicts, is_redis, queues_of
 from slackwater.adapters.celery.delivering import Delivering
 from slackwater.adapters.celery.fan_out import AnyTask, FanOut, FanOuts
@@ -101,6 +102,7 @@ class Slackwater:
         install(app, delivering.seam)
         registry: Any = app  # the stubs leave the registry out
         registry._tasks = GuardedRegistry(registry._tasks, delivering.deliveries)
+        add_canary(app, store=lambda: self.store, clock=self.clock)
         setattr(app, _ATTRIBUTE, self)
         self._worker_life = WorkerLife(
             app=app,
@@ -112,7 +114,7 @@ class Slackwater:
             settings=self.settings,
             realm=self.realm,
             dead_workers=self.dead_workers,
-            check_broker=self.check_broker,
+            check=self._check_as_worker,
         )
         self._worker_life.follow_signals()
 
@@ -287,6 +289,10 @@ class Slackwater:
         if found:
             raise ConfigurationError(*found)
 
+    def _check_as_worker(self, lanes: Iterable[str]) -> None:
+        self.check()
+        self.check_broker(lanes)
+
     def check_broker(self, lanes: Iterable[str]) -> None:
         """Make sure that RabbitMQ will do what lanes need; nothing is asked of Valkey.
 
@@ -314,7 +320,11 @@ class Slackwater:
 
     def notes(self) -> list[str]:
         """List what is allowed and may still surprise: tasks that opt out of a delivery setting, or have no lane."""
-        own = {name: task for name, task in sorted(self.app.tasks.items()) if not name.startswith("celery.")}
+        own = {
+            name: task
+            for name, task in sorted(self.app.tasks.items())
+            if not name.startswith(("celery.", "slackwater."))
+        }
         early = [
             f"task {name}: acks_late=False; it is lost when its worker dies"
             for name, task in own.items()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,6 +15,7 @@ from rich.table import Table
 from slackwater.app import Slackwater
 from slackwater.cli.balancer import probe_of
 from slackwater.cli.main import load_shared
+from slackwater.core.canary import Canary
 from slackwater.core.occurrence import Occurrence
 from slackwater.core.reading import LaneReading, Presence
 from slackwater.errors import ConfigurationError
@@ -30,6 +31,7 @@ class Status:
     readings: Sequence[LaneReading]
     workers: Sequence[Presence]
     occurrences: Sequence[Occurrence]
+    canaries: Mapping[str, Canary]
     findings: Sequence[str]
     notes: Sequence[str]
 
@@ -55,6 +57,7 @@ def read(sw: Slackwater) -> Status:
         readings=probe_of(sw).read(),
         workers=sw.store.presence.all(),
         occurrences=sw.store.occurrences.since(sw.clock.calendar() - LOOK_BACK),
+        canaries={one.lane: one for one in sw.store.canaries.all()},
         findings=_findings(sw),
         notes=sw.notes(),
     )
@@ -105,6 +108,7 @@ def _lane_json(sw: Slackwater, reading: LaneReading, status: Status) -> dict[str
         "running": reading.running,
         "slots": reading.slots,
         "workers": reading.workers,
+        "answered_at": _answered_at(status.canaries.get(reading.lane)),
         "oldest_age_s": None if reading.oldest_age is None else reading.oldest_age.total_seconds(),
         "started": sum(counts.started for counts in living),
         "finished": sum(counts.finished for counts in living),
@@ -115,6 +119,10 @@ def _lane_json(sw: Slackwater, reading: LaneReading, status: Status) -> dict[str
         "niceness": lane.niceness,
         "waits_on": [resource.name for resource in lane.waits_on],
     }
+
+
+def _answered_at(canary: Canary | None) -> str | None:
+    return None if canary is None or canary.answered_at is None else canary.answered_at.isoformat()
 
 
 def _occurrence_json(one: Occurrence) -> dict[str, Any]:
@@ -132,7 +140,16 @@ def _occurrence_json(one: Occurrence) -> dict[str, Any]:
 def show(sw: Slackwater, status: Status, console: Console) -> None:
     """Print the status as tables."""
     lanes = Table(
-        "lane", "ready", "unacked", "running", "slots", "workers", "oldest", "waits on", box=None, pad_edge=False
+        "lane",
+        "ready",
+        "unacked",
+        "running",
+        "slots",
+        "workers",
+        "oldest",
+        "waits on",
+        box=None,
+        pad_edge=False,
     )
     for reading in status.readings:
         lane = sw.lanes[reading.lane]
@@ -144,6 +161,8 @@ def show(sw: Slackwater, status: Status, console: Console) -> None:
             ", ".join(resource.name for resource in lane.waits_on),
         )
     console.print(lanes)
+    for line in _unanswered(sw, status):
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
     for finding in status.findings:
         console.print(f"workers and balancer refuse to start: {finding}", soft_wrap=True, markup=False, highlight=False)
     for note in status.notes:
@@ -160,6 +179,16 @@ def show(sw: Slackwater, status: Status, console: Console) -> None:
         jobs = ", ".join(f"{count} {state}" for state, count in one.jobs.items())
         table.add_row(due, one.entry, one.state, jobs, one.reason or "")
     console.print(table)
+
+
+def _unanswered(sw: Slackwater, status: Status) -> list[str]:
+    """Name the lanes that should have run their canary by now."""
+    return [
+        f"lane {one.lane} does not answer: its canary has waited since {one.sent_at:%H:%M:%S}Z; "
+        "its workers are stuck, or its queue is longer than they can take"
+        for one in status.canaries.values()
+        if one.lane in sw.lanes and one.silent(status.now, within=sw.settings.canary_within)
+    ]
 
 
 def _count(value: int | None) -> str:

@@ -24,7 +24,7 @@ from slackwater.adapters.celery.bodies import Body, running
 from slackwater.adapters.celery.counting import NotStarted
 from slackwater.adapters.celery.ends import Ends
 from slackwater.adapters.celery.letters import Letters
-from slackwater.adapters.celery.publishing import mark_of
+from slackwater.adapters.celery.publishing import NotSent, mark_of
 from slackwater.adapters.celery.rules import arguments_of, rules_of
 from slackwater.adapters.celery.successors import Successors, send_all
 from slackwater.core.admission import Admit, Ask, Bury, Resolve, Wait
@@ -117,8 +117,12 @@ class Deliveries:
         verdict = may_start(mark, now=self.clock.calendar(), may_have_had_effect=keyed and delivery.redelivered)
         if mark is None or not isinstance(verdict, Expire):
             return None
-        told = self.ends.expire(job=delivery.job, task=delivery.task, mark=mark, verdict=verdict, request=call.request)
-        return ignored(JobState.EXPIRED if told else JobState.DUPLICATE, verdict.reason)
+        if self.ends.is_copy(delivery.job, Context(call.request)):
+            return ignored(JobState.DUPLICATE, verdict.reason)
+        if keyed and ask is not None:  # before its end is told: who hears of it may publish the next one at once
+            self._finish(ask, None, JobState.EXPIRED, digest=None)
+        self.ends.expire(job=delivery.job, task=delivery.task, mark=mark, verdict=verdict, request=call.request)
+        return ignored(JobState.EXPIRED, verdict.reason)
 
     def _ended_before(self, call: _Call, ask: Ask | None, state: JobState, error: BaseException | None) -> Any:
         """Tell the store what an earlier delivery could not: it died after it had told the result backend."""
@@ -223,6 +227,8 @@ def outcome(ended: Any) -> tuple[JobState, BaseException | None]:
     info = ended[1]
     if info is None:
         return JobState.DONE, None
+    if isinstance(info.retval, NotSent):
+        return JobState.EXPIRED, None
     if info.state == states.FAILURE:
         return JobState.FAILED, info.retval if isinstance(info.retval, BaseException) else None
     return JobState.QUEUED, None

@@ -41,7 +41,7 @@ class Ends:
             False for a late copy of a job that runs or has ended: nothing is changed then.
         """
         context = Context(request)
-        if self._is_copy(job, context):
+        if self.is_copy(job, context):
             log.info("late copy left out", job=job, task=task)
             return False
         try:
@@ -106,7 +106,8 @@ class Ends:
     def _record(self, job: str, task: str, lane: str | None, state: JobState, reason: str) -> None:
         self.runs.end(Ending(job=job, state=state, reason=reason, task=task, lane=lane, at=self.clock.run()))
 
-    def _is_copy(self, job: str, context: Context) -> bool:
+    def is_copy(self, job: str, context: Context) -> bool:
+        """Tell whether a late delivery is a copy of a job that runs or has ended."""
         # A second message under the same id is legal (a fan-out's parent ran twice), and what it finds done stays done.
         status = self.app.backend.get_task_meta(job, cache=False)["status"]
         if status == states.STARTED:

@@ -61,6 +61,10 @@ def _read(task: Any, lanes: Mapping[str, Lane]) -> DeliveryRules:
         found.append(f"task {task.name}: fresh_for= says how long a key's success counts; give key= too")
     if lane is None and (rules.key is not None or rules.lease is not None):
         found.append(f"task {task.name}: key= and lease= need a lane, whose workers release what waits; give lane= too")
+    if not getattr(task, "acks_late", True) and (rules.key is not None or rules.lease is not None):
+        found.append(
+            f"task {task.name}: key= and lease= need acks_late; a job that cannot ask must go back to its queue"
+        )
     if missing := sorted(rules.parameters - _parameters(task)):
         found.append(f"task {task.name}: key= or lease= needs {', '.join(missing)}, which is no parameter of it")
     if found:

@@ -79,6 +79,7 @@ def test_a_lanes_policy_holds_where_a_task_has_none(make_application: Make, make
         ({"backoff": Backoff(), "retry_on": ["OSError"]}, "retry_on= lists kinds of errors"),
         ({"backoff": Backoff(), "autoretry_for": (OSError,)}, "both retry; keep one of them"),
         ({"key": "k", "lane": None}, "key= and lease= need a lane"),
+        ({"lease": "l", "acks_late": False}, "key= and lease= need acks_late"),
     ],
 )
 def test_what_cannot_be_is_refused_by_the_check_with_the_task_named(
