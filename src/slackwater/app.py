@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from threading import Lock
 from typing import Any
 
@@ -139,6 +140,23 @@ class Slackwater:
         """Call a function with each batch of jobs that the broker has confirmed (usable as a decorator)."""
         self._seam.listeners.append(listener)
         return listener
+
+    def adopt_schedule(self, since: datetime | None = None) -> tuple[str, ...]:
+        """Count the entries that the store has not seen before from an instant on; it knows the others already.
+
+        A balancer that first looks later publishes what fell due since. Safe to repeat.
+
+        Args:
+            since: Instant of the calendar; None takes now.
+
+        Returns:
+            The names of those that were new.
+        """
+        at, known = since or self.clock.calendar(), self.store.occurrences.watermarks()
+        new = tuple(name for name in self.schedule.entries if name not in known)
+        if new:
+            self.store.occurrences.admit([], watermarks=dict.fromkeys(new, at))
+        return new
 
     def check(self) -> None:
         """Make sure that the application can run as it is.

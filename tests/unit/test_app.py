@@ -1,6 +1,7 @@
 """Slackwater around an application."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -84,6 +85,15 @@ def test_an_application_without_slackwater_is_told_what_to_add(make_app: MakeApp
 def test_the_slackwater_of_an_application_is_found(make_app: MakeApp) -> None:
     sw = around(make_app())
     assert Slackwater.of(sw.app) is sw
+
+
+def test_adopting_the_schedule_counts_new_entries_from_an_instant_and_leaves_known_ones(make_app: MakeApp) -> None:
+    store, noon = MemoryStore(), datetime(2026, 3, 2, 12, tzinfo=UTC)
+    assert around(make_app(), "bake", store=store).adopt_schedule(noon) == ("bake",)
+    sw = around(make_app(), "bake", "brew", store=store)
+    assert sw.adopt_schedule(noon + hours(1)) == ("brew",)
+    assert store.occurrences.watermarks() == {"bake": noon, "brew": noon + hours(1)}
+    assert sw.adopt_schedule() == ()
 
 
 def test_no_store_is_an_error_when_it_is_needed_and_not_before(make_app: MakeApp) -> None:

@@ -99,6 +99,7 @@ def _run(stage: Stage, stack: ExitStack, day: date) -> bool:
     stack.callback(_clear, stage, servers, sw)
     stack.callback(sw.store.close)
     sw.store.migrate()
+    sw.adopt_schedule(stage.span.starts_at)  # however late its balancer is
     _start(stage, sw, env, clicks)
     _watch(stage, sw)
     _stop(stage, sw)

@@ -46,6 +46,7 @@ def command(context: click.Context, folder: Path, *, broker: str | None, store: 
             sw = load(context)
             sw.check()
             sw.store.migrate()
+            sw.adopt_schedule()
             supervisor.start(processes.balancer(name, env=env, logs=run.logs))
             for child in processes.workers(name, sw.lanes, env=env, logs=run.logs):
                 supervisor.start(child)

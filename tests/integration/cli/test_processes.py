@@ -3,10 +3,14 @@
 import os
 import re
 import signal
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from tests.integration.cli.front_door import APP, FrontDoor, eventually, family, runs
+
+from slackwater.adapters.postgres import PostgresStore
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
@@ -25,7 +29,23 @@ def test_the_workers_of_two_lanes_end_with_the_command_that_started_them(
 
 
 def test_migrating_twice_is_migrating_once(door: FrontDoor) -> None:
-    assert door.run("-A", APP, "migrate").returncode == 0
+    done = door.run("-A", APP, "migrate")
+    assert (done.returncode, done.stdout) == (0, "store: up to date\n")
+
+
+def test_what_fell_due_between_the_migration_and_the_balancers_first_look_is_published(
+    door: FrontDoor, tmp_path: Path
+) -> None:
+    fresh = door.with_env(SHOP_PREFIX=f"shop_{uuid4().hex[:8]}_")
+    assert "from now on counts bake" in fresh.run("-A", APP, "migrate").stdout
+    migrated = datetime.now(UTC)
+    store = PostgresStore(fresh.env["SLACKWATER_STORE_URL"], schema=f"{fresh.env['SHOP_PREFIX']}slackwater")
+    eventually(lambda: datetime.now(UTC) > migrated + timedelta(seconds=2))
+    started = datetime.now(UTC)
+    with fresh.start("balancer", log=tmp_path / "log"):
+        found = eventually(lambda: store.occurrences.since(migrated - timedelta(seconds=5)), within_s=60)
+    store.close()
+    assert min(one.due_at for one in found) < started
 
 
 @pytest.mark.parametrize("command", [("balancer",), ("worker", "till")])

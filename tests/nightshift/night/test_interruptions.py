@@ -4,13 +4,16 @@ import os
 import signal
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import psutil  # type: ignore[import-untyped]
 import pytest
 from tests.nightshift.night.conftest import StartNight
 from tests.nightshift.night.given import databases_of_nights, left_on_valkey
 from tests.nightshift.night.running import RunningNight
 
+from slackwater import Tempo, minutes
 from slackwater.local import PostgreSQL
 
 pytestmark = pytest.mark.timeout(180)
@@ -94,6 +97,20 @@ def test_what_a_killed_night_left_on_given_servers_is_taken_away_by_the_next_one
     assert night.wait() == 2
     assert databases_of_nights(postgres_server.url) == []
     assert left_on_valkey(fresh_valkey_url) == []
+
+
+def test_a_balancer_that_first_looks_after_02_00_catches_up_and_the_night_is_good(start_night: StartNight) -> None:
+    night = start_night()
+    night.until(lambda: "balancer" in night.children())
+    balancer = psutil.Process(night.children()["balancer"])
+    balancer.suspend()
+    tempo = Tempo.parse(balancer.environ()["SLACKWATER_TEMPO"])
+    due = tempo.run_at(tempo.calendar_origin + minutes(30))
+    night.until(lambda: datetime.now(UTC) > due + timedelta(seconds=1))
+    balancer.resume()
+    assert night.wait() == 0, night.stdout + night.stderr
+    assert {one["entry"] for one in night.json["occurrences"]} >= {"update_all_transactions"}
+    assert night.left_running() == []
 
 
 def assert_its_death_ends_the_night(night: RunningNight, name: str) -> None:
