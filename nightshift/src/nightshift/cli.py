@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import math
 import signal
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -96,12 +98,18 @@ def people(script: Path) -> None:
 
 
 def main() -> None:
-    """Run the command line; an expected error is one clear line."""
+    """Run the command line; an expected error is one clear line, any other a traceback, and never exit code 1."""
+    for stream in (sys.stdout, sys.stderr):  # a terminal without our signs and umlauts shows others in their place
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     signal.signal(signal.SIGTERM, _interrupted)  # until the night itself listens; loading its parts takes seconds
     try:
         _run()
     except KeyboardInterrupt:
         click.echo("nightshift: stopped before the night had begun; nothing is left running", err=True)
+        sys.exit(EXIT_CANNOT_RUN)
+    except Exception:  # noqa: BLE001 - Python's own exit code for it is 1, which means a check that does not hold
+        traceback.print_exc()
         sys.exit(EXIT_CANNOT_RUN)
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):  # all is done: one more changes nothing but the exit code

@@ -5,6 +5,7 @@ Also a plugin of Celery's own: `celery -A proj slackwater ...`.
 
 from __future__ import annotations
 
+import io
 import sys
 from importlib import import_module
 from typing import IO, Any
@@ -119,6 +120,9 @@ def load_shared(context: click.Context) -> Slackwater:
 
 def main() -> None:
     """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):  # a terminal without our signs and umlauts shows others in their place
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         sys.exit(cli.main(prog_name="slackwater", standalone_mode=False) or 0)
     except click.ClickException as error:
