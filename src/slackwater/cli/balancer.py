@@ -12,7 +12,7 @@ from slackwater.adapters.brokers import open_gauge
 from slackwater.adapters.brokers.results import CeleryResults
 from slackwater.adapters.celery.publisher import CeleryPublisher
 from slackwater.app import Slackwater
-from slackwater.cli.main import load_shared
+from slackwater.cli.main import load_shared, say_notes
 from slackwater.engine.balancer import Balancer
 from slackwater.engine.probe import Probe
 from slackwater.engine.settle import Settler
@@ -26,6 +26,7 @@ def command(context: click.Context) -> None:
     sw = load_shared(context)
     sw.check()
     sw.store.check()
+    say_notes(sw)
     stop = Event()
 
     def ask_to_stop(*_: Any) -> None:

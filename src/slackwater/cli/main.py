@@ -103,6 +103,12 @@ def load(context: click.Context) -> Slackwater:
     return Slackwater.of(found)
 
 
+def say_notes(sw: Slackwater) -> None:
+    """Tell on standard error what is allowed and may still surprise."""
+    for line in sw.notes():
+        click.echo(f"slackwater: note: {line}", err=True)
+
+
 def load_shared(context: click.Context) -> Slackwater:
     """Return the Slackwater that the command line names, for a process that shares its store with others.
 

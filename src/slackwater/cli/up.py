@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from slackwater import processes
-from slackwater.cli.main import load
+from slackwater.cli.main import load, say_notes
 from slackwater.errors import ConfigurationError, LocalServiceError
 from slackwater.local import RunFolder, Servers, StopSignals, Supervisor
 
@@ -45,6 +45,7 @@ def command(context: click.Context, folder: Path, *, broker: str | None, store: 
             env = _servers(run, supervisor, broker=broker, store=store)
             sw = load(context)
             sw.check()
+            say_notes(sw)
             sw.store.migrate()
             sw.adopt_schedule()
             supervisor.start(processes.balancer(name, env=env, logs=run.logs))

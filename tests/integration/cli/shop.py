@@ -39,7 +39,7 @@ def serve(until: str) -> None:
         time.sleep(0.02)
 
 
-if CARELESS:
+if CARELESS or "SHOP_STRAY" in os.environ:
 
     @app.task(name="sweep_the_floor")  # type: ignore[untyped-decorator]
     def sweep_the_floor() -> None:

@@ -36,7 +36,7 @@ def test_migrating_twice_is_migrating_once(door: FrontDoor) -> None:
 def test_what_fell_due_between_the_migration_and_the_balancers_first_look_is_published(
     door: FrontDoor, tmp_path: Path
 ) -> None:
-    fresh = door.with_env(SHOP_PREFIX=f"shop_{uuid4().hex[:8]}_")
+    fresh = door.with_env(SHOP_PREFIX=f"shop_{uuid4().hex[:8]}_", SHOP_STRAY="1")
     assert "from now on counts bake" in fresh.run("-A", APP, "migrate").stdout
     migrated = datetime.now(UTC)
     store = PostgresStore(fresh.env["SLACKWATER_STORE_URL"], schema=f"{fresh.env['SHOP_PREFIX']}slackwater")
@@ -46,6 +46,7 @@ def test_what_fell_due_between_the_migration_and_the_balancers_first_look_is_pub
         found = eventually(lambda: store.occurrences.since(migrated - timedelta(seconds=5)), within_s=60)
     store.close()
     assert min(one.due_at for one in found) < started
+    assert "slackwater: note: task sweep_the_floor has no lane" in (tmp_path / "log").read_text()
 
 
 @pytest.mark.parametrize("command", [("balancer",), ("worker", "till")])
