@@ -7,7 +7,7 @@ from slackwater.core.cadence import Crontab, Interval, crontab, every
 from slackwater.core.job import JobState
 from slackwater.core.lane import Lane, Pool
 from slackwater.core.occurrence import Occurrence, OccurrenceState
-from slackwater.core.reading import LaneReading
+from slackwater.core.reading import LaneReading, Presence
 from slackwater.core.resource import Resource, ResourceKind, host, model, peer
 from slackwater.core.schedule import Entry, Schedule
 from slackwater.core.spans import hours, minutes, seconds
@@ -25,6 +25,7 @@ __all__ = [
     "Occurrence",
     "OccurrenceState",
     "Pool",
+    "Presence",
     "Published",
     "Resource",
     "ResourceKind",

@@ -55,6 +55,7 @@ def cli() -> None:
     "--report",
     type=click.Path(path_type=Path, dir_okay=False),
     default=None,
+    show_default="morning-report.json in the folder",
     help="Write the morning report here as JSON, page and picture beside it as .html and .svg.",
 )
 @click.option(

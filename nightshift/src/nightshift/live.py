@@ -19,7 +19,7 @@ from rich.text import Text
 from nightshift.course import Span
 from nightshift.errors import NightError
 from nightshift.schedule import ZONE
-from slackwater import LaneReading, Occurrence, OccurrenceState, Slackwater
+from slackwater import LaneReading, Occurrence, OccurrenceState, Presence, Slackwater
 
 MARKS = {
     OccurrenceState.DUE: "○",
@@ -54,6 +54,7 @@ class Screen:
     span: Span
     _live: Live | None = field(default=None, init=False)
     _next_line: float = field(default=0.0, init=False)
+    _silent: set[str] = field(default_factory=set, init=False)
 
     def __enter__(self) -> Screen:
         """Take the screen, where there is one."""
@@ -72,10 +73,11 @@ class Screen:
         if self._live is None and time.monotonic() < self._next_line:
             return
         self._next_line = time.monotonic() + LINE_EVERY_S
-        calendar = self.sw.clock.calendar()
+        calendar = min(self.sw.clock.calendar(), self.span.ends_at)
         if calendar < self.span.starts_at:
             self._print_or_update(f"the night begins at {_clock(self.span.starts_at)}, in a moment")
             return
+        self._tell_silent()
         readings = latest(self.sw, now=self.sw.clock.run())
         occurrences = self.sw.store.occurrences.since(self.span.starts_at)
         if self._live is None:
@@ -83,11 +85,28 @@ class Screen:
         else:
             self._print_or_update(picture(calendar, readings, occurrences, span=self.span, width=self.console.width))
 
+    def _tell_silent(self) -> None:
+        """Say once of each worker that it has given no sign of life for longer than one counts."""
+        workers, now = self.sw.store.presence.all(), self.sw.clock.run()
+        for each in silences([one for one in workers if one.worker not in self._silent], self.sw, now=now):
+            self.console.print(each, soft_wrap=True, highlight=False, markup=False)
+        self._silent = {one.worker for one in workers if not one.alive(now)}
+
     def _print_or_update(self, shown: RenderableType) -> None:
         if self._live is None:
             self.console.print(shown, soft_wrap=True, highlight=False)
         else:
             self._live.update(shown)
+
+
+def silences(workers: Sequence[Presence], sw: Slackwater, *, now: datetime) -> list[str]:
+    """Return a line for each worker that has been silent for longer than its presence counts."""
+    silent = [one for one in workers if not one.alive(now)]
+    return [
+        f"worker {one.worker} is silent since {_clock(sw.settings.tempo.calendar_at(one.refreshed_at))} "
+        f"(pid {one.pid}): it hangs, or cannot reach the store"
+        for one in silent
+    ]
 
 
 def latest(sw: Slackwater, *, now: datetime) -> list[LaneReading]:

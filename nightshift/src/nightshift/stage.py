@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil  # type: ignore[import-untyped]
 from redis.exceptions import RedisError
 from rich.console import Console
 from sqlalchemy.exc import DBAPIError
@@ -23,7 +25,10 @@ from slackwater.errors import BrokerUnavailable, StoreUnavailable
 from slackwater.local import ChildDied, PostgreSQL, RunFolder, StopSignals, Supervisor, Valkey
 
 PEOPLE = "people"
-SERVERS = frozenset({Valkey.name, PostgreSQL.name, WORLD})
+OWN_SERVERS = frozenset({Valkey.name, PostgreSQL.name})
+SERVERS = OWN_SERVERS | {WORLD}
+_LOOK_EVERY_S = 0.25
+_STOPS_WITHIN_S = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,12 +74,15 @@ class Stage:
 def ending_early(stage: Stage) -> Iterator[None]:
     """Say in one line why a night ends early, and end whoever works at once: its data are discarded anyway."""
     try:
-        yield
+        with _not_waiting_for_ever(stage):
+            yield
     except BaseException as error:
         died = _died(stage)
         for name in set(stage.supervisor.pids) - SERVERS:
             with suppress(ProcessLookupError):
                 os.kill(stage.supervisor.pids[name], signal.SIGKILL)
+        if stage.stop.requested and isinstance(error, (DBAPIError, RedisError, StoreUnavailable, BrokerUnavailable)):
+            raise NightError(_stopped_by_signal(stage)) from error
         unreachable = isinstance(error, (DBAPIError, RedisError, BrokerUnavailable, StoreUnavailable))
         if unreachable and died is not None:  # a server that died explains it best
             raise NightError(_stopped_by(died)) from error
@@ -92,9 +100,47 @@ def must_go_on(stage: Stage, *, before: str = "the night was over") -> None:
         NightError: Who or what ends the night, in one line.
     """
     if stage.stop.requested:
-        raise NightError(f"stopped by {stage.stop.received[0].name} before {before}; nothing is left running")
+        raise NightError(_stopped_by_signal(stage, before=before))
     if (died := _died(stage)) is not None:
         raise NightError(_stopped_by(died))
+
+
+@contextmanager
+def _not_waiting_for_ever(stage: Stage) -> Iterator[None]:
+    """Once somebody has asked to stop, kill the night's own servers if it still waits for one that does not answer.
+
+    A socket of this machine has no time limit: to a server that hangs, the main thread would listen for ever.
+    """
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(_LOOK_EVERY_S):
+            if stage.stop.requested:
+                break
+        if not over.wait(_STOPS_WITHIN_S):
+            for name in OWN_SERVERS & set(stage.supervisor.pids):
+                _kill_tree(stage.supervisor.pids[name])
+
+    watcher = threading.Thread(target=watch, name="stop-watch", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+
+
+def _kill_tree(pid: int) -> None:
+    # A PostgreSQL's sessions lead sessions of their own, and outlive it while they are stopped.
+    with suppress(psutil.Error):
+        server = psutil.Process(pid)
+        for each in (*server.children(recursive=True), server):
+            with suppress(psutil.Error):
+                each.kill()
+
+
+def _stopped_by_signal(stage: Stage, *, before: str = "the night was over") -> str:
+    return f"stopped by {stage.stop.received[0].name} before {before}; nothing is left running"
 
 
 def _died(stage: Stage) -> ChildDied | None:

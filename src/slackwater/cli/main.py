@@ -12,19 +12,16 @@ from typing import IO, Any
 
 import click
 from celery import Celery
-from celery.app.utils import find_app
 
 from slackwater.adapters.memory import MemoryStore
 from slackwater.app import Slackwater
+from slackwater.cli.application import find_application
 from slackwater.cli.logs import configure_logs
 from slackwater.errors import ConfigurationError, SlackwaterError
 
 EXIT_BAD_INPUT = 2
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
-_CANNOT_LOAD = (ImportError, AttributeError, SyntaxError, ValueError)
-"""What a wrong name raises, and a module that is not Python or asks for a lane that cannot be."""
-
 
 COMMANDS = ("balancer", "migrate", "status", "up", "worker")
 
@@ -89,18 +86,7 @@ def load(context: click.Context) -> Slackwater:
         return Slackwater.of(named)
     if not named:
         raise ConfigurationError("no application named; pass -A PACKAGE.MODULE or set CELERY_APP")
-    if named.startswith("."):
-        raise ConfigurationError(f"application {named!r} cannot be loaded: a relative name; pass -A PACKAGE.MODULE")
-    sys.path.insert(0, "")
-    try:
-        found = find_app(named)
-    except _CANNOT_LOAD as error:
-        raise ConfigurationError(
-            f"application {named!r} cannot be loaded: {error}; pass -A PACKAGE.MODULE of the Celery application"
-        ) from error
-    if not isinstance(found, Celery):
-        raise ConfigurationError(f"{named!r} holds no Celery application; pass -A PACKAGE.MODULE:NAME")
-    return Slackwater.of(found)
+    return Slackwater.of(find_application(named))
 
 
 def say_notes(sw: Slackwater) -> None:

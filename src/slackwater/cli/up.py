@@ -42,6 +42,8 @@ def command(context: click.Context, folder: Path, *, broker: str | None, store: 
         for line in run.cleaned:
             click.echo(line)
         with Supervisor(run, interrupted=lambda: stop.requested) as supervisor:
+            if (unread := processes.unread_backend(os.environ)) is not None:
+                click.echo(f"slackwater: note: {unread}", err=True)
             env = _servers(run, supervisor, broker=broker, store=store)
             sw = load(context)
             sw.check()
@@ -51,7 +53,8 @@ def command(context: click.Context, folder: Path, *, broker: str | None, store: 
             supervisor.start(processes.balancer(name, env=env, logs=run.logs))
             for child in processes.workers(name, sw.lanes, env=env, logs=run.logs):
                 supervisor.start(child)
-            click.echo(f"up: {len(sw.lanes)} lanes ({', '.join(sw.lanes)}); logs in {run.logs}; Ctrl-C stops all")
+            lanes = f"{len(sw.lanes)} {'lane' if len(sw.lanes) == 1 else 'lanes'} ({', '.join(sw.lanes)})"
+            click.echo(f"up: {lanes}; logs in {run.logs}; Ctrl-C stops all")
             click.echo(f"in a second terminal: . {run.path / ADDRESSES} && slackwater -A {name} status")
             while not stop.wait(LOOK_EVERY):
                 if (died := supervisor.poll()) is not None:

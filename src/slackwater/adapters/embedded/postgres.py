@@ -27,6 +27,7 @@ _PORT = 5432  # it names the socket's file, nothing else
 _LONGEST_SOCKET_PATH = 103  # of the systems' limits the smallest (mac: 104 with the final zero; Linux: 108)
 _MADE_READY_WITHIN = timedelta(seconds=120)  # after a kill it replays its log first
 _STOP_WITHIN = timedelta(seconds=30)
+_STOP_WITHIN_AND_DISCARDED = timedelta(seconds=5)  # nothing that it would still write is wanted
 _CONNECT_WITHIN_S = 2
 
 _SETTINGS = {
@@ -146,7 +147,7 @@ class PostgreSQL:
             log_path=self._folder.log(self.name),
             # SIGINT is its fast shutdown: sessions are ended, and the data folder is left clean.
             stop_signal=signal.SIGINT,
-            stop_within=_STOP_WITHIN,
+            stop_within=_STOP_WITHIN_AND_DISCARDED if self._folder.discards_data else _STOP_WITHIN,
             at_parents_death=signal.SIGINT,
             user=None if places.user is None else places.user.ids,
             cwd=places.data,

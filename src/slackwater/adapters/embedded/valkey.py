@@ -27,6 +27,7 @@ _PORTS_TRIED = 5
 _ANSWERS_WITHIN_S = 1.0
 _READY_WITHIN = timedelta(seconds=30)  # it reads its data first
 _STOP_WITHIN = timedelta(seconds=10)
+_STOP_WITHIN_AND_DISCARDED = timedelta(seconds=5)
 _TAKEN = "Address already in use"
 _CONFIGURATION_FILE = "valkey.conf"
 
@@ -112,7 +113,7 @@ class Valkey:
             argv=(str(program), _CONFIGURATION_FILE),
             log_path=self._folder.log(self.name),
             stop_signal=signal.SIGTERM,
-            stop_within=_STOP_WITHIN,
+            stop_within=_STOP_WITHIN_AND_DISCARDED if self._folder.discards_data else _STOP_WITHIN,
             cwd=data,
         )
 
