@@ -92,6 +92,17 @@ def test_each_state_of_an_occurrence_has_a_mark() -> None:
     assert set(MARKS) == set(OccurrenceState)
 
 
+@pytest.mark.parametrize("width", [20, 30, 40, 50, 60, 65, 79, 80])
+def test_no_number_is_cut_and_nothing_runs_over_however_narrow_the_screen_is(width: int) -> None:
+    lanes = [replace(KNOWN, lane=name) for name in ("transaction_sync", "transaction_postprocess", "agent_realtime")]
+    lanes = [replace(one, running=12345, ready=67890, slots=99999) for one in lanes]
+    text = shown(*lanes, width=width)
+    assert max(len(line) for line in text.splitlines()) <= width
+    assert "…" not in text
+    assert (text.count("12345"), text.count("67890")) == (3, 3)
+    assert not any("━" in line and line.strip("━╸╺ ") for line in text.splitlines())
+
+
 def test_a_narrow_screen_keeps_one_row_a_lane() -> None:
     rows = [row for row in shown(KNOWN, replace(KNOWN, lane="submissions"), width=60).splitlines() if row.strip()]
     assert [row.split()[0] for row in rows[-2:]] == ["transaction_sync", "submissions"]
