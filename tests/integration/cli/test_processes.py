@@ -64,6 +64,16 @@ def test_an_unknown_lane_is_one_line_and_exit_code_2(door: FrontDoor) -> None:
     assert done.stderr == "slackwater: worker: no lane is named 'tiil'; did you mean 'till'?\n"
 
 
+def test_up_refuses_a_wrong_application_before_it_starts_or_writes_anything(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    done = FrontDoor(env={"SHOP_CARELESS": "1"}).run("-A", APP, "up", "--folder", str(folder))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no task is registered as 'brew'" in done.stderr
+    assert not any((folder / "logs").iterdir()), "no server was started"
+    assert not (folder / "data").exists()
+    assert not (folder / "outside.json").exists()
+
+
 def test_up_runs_everything_and_ctrl_c_leaves_no_process(tmp_path: Path) -> None:
     log, folder = tmp_path / "log", tmp_path / "run"
     with FrontDoor(env={}).start("up", "--folder", str(folder), log=log) as run:
@@ -72,7 +82,9 @@ def test_up_runs_everything_and_ctrl_c_leaves_no_process(tmp_path: Path) -> None
         eventually(lambda: balancer.exists() and "occurrence ended" in balancer.read_text(), within_s=60)
         started = family(run.pid)
         assert len(started) >= 8, "itself, two servers, the balancer, three workers, a pool process"
+        assert (folder / "addresses.sh").exists()
         run.send_signal(signal.SIGINT)
         assert run.wait(60) == 0
+        assert not (folder / "addresses.sh").exists()
         eventually(lambda: not any(map(runs, started)))
     assert log.read_text().endswith("down: everything is stopped\n")

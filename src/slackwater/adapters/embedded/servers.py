@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
 
 import kombu
 import sqlalchemy as sa
@@ -40,7 +39,7 @@ class Servers:
     @classmethod
     def start(
         cls, folder: Path, supervisor: Supervisor, *, broker_url: str | None = None, store_url: str | None = None
-    ) -> Self:
+    ) -> Servers:
         """Start what has no address, once what has one has answered.
 
         Args:
@@ -53,6 +52,16 @@ class Servers:
             ConfigurationError: An address of another kind, or another folder.
             LocalServiceError: A given server does not answer, or one of ours did not start.
         """
+        return ServerPlan(folder, supervisor, broker_url=broker_url, store_url=store_url).start()
+
+
+class ServerPlan:
+    """Servers to be: their addresses are known, and those that are given have answered; none of ours has started."""
+
+    def __init__(
+        self, folder: Path, supervisor: Supervisor, *, broker_url: str | None = None, store_url: str | None = None
+    ) -> None:
+        """Decide on the addresses; arguments and errors are those of `Servers.start`."""
         run = supervisor.folder
         if folder.resolve() != run.path:
             raise ConfigurationError(f"servers in {folder}: the supervisor's run folder is {run.path}; pass that")
@@ -61,12 +70,23 @@ class Servers:
         if store_url is not None:
             _ask_store(store_url)
         shared = broker_url if broker_url is not None and _scheme(broker_url) in _REDIS else None
-        backend_url = shared or Valkey(run).start(supervisor)
-        return cls(
-            broker_url=broker_url or backend_url,
-            backend_url=backend_url,
-            store_url=store_url or PostgreSQL(run).start(supervisor),
-        )
+        self._supervisor = supervisor
+        self._broker_url = broker_url
+        self._backend: str | Valkey = shared or Valkey(run)
+        self._store: str | PostgreSQL = store_url or PostgreSQL(run)
+
+    def addresses(self) -> Servers:
+        """Return where the servers will be."""
+        backend = self._backend if isinstance(self._backend, str) else self._backend.prepare()
+        store = self._store if isinstance(self._store, str) else self._store.prepare()
+        return Servers(broker_url=self._broker_url or backend, backend_url=backend, store_url=store)
+
+    def start(self) -> Servers:
+        """Start ours, and return where all are."""
+        for each in (self._backend, self._store):
+            if not isinstance(each, str):
+                each.start(self._supervisor)
+        return self.addresses()
 
 
 def masked(url: str) -> str:
@@ -123,7 +143,7 @@ def _ask_store(url: str) -> None:
 
 def _unsupported(what: str, url: str, *, give: str) -> str:
     if scheme := _scheme(url):
-        return f"{what} {masked(url)}: {scheme}:// is not supported; give {give}"
+        return f"{what} {masked(url)}: {scheme} is not supported; give {give}"
     return f"{what} {masked(url)!r}: no address, it has no scheme; give {give}..., or none to have one started"
 
 

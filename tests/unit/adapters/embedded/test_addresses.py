@@ -33,8 +33,8 @@ def test_a_password_is_not_shown_wherever_it_stands(address: str, shown: str) ->
     [
         ({"broker_url": "foo"}, "broker 'foo': no address, it has no scheme; give redis:// or amqp://..., or none"),
         ({"broker_url": ""}, "broker '': no address, it has no scheme; give redis:// or amqp://..., or none"),
-        ({"broker_url": "memory://"}, "broker memory://: memory:// is not supported; give redis:// or amqp://"),
-        ({"store_url": "sqlite:///x"}, "store sqlite:///x: sqlite:// is not supported; give postgresql://"),
+        ({"broker_url": "memory://"}, "broker memory://: memory is not supported; give redis:// or amqp://"),
+        ({"store_url": "sqlite:///x"}, "store sqlite:///x: sqlite is not supported; give postgresql://"),
         ({"store_url": "books"}, "store 'books': no address, it has no scheme; give postgresql://..., or none"),
     ],
 )
