@@ -63,7 +63,20 @@ class Commands(click.Group):
             raise Refused(error) from error
 
 
-@click.group("slackwater", cls=Commands, help="Slackwater: a Celery batch scheduler that is really a load balancer.")
+EXIT_CODES = """\b
+Exit codes:
+  0    done
+  1    something failed, or the store does not answer
+  2    bad input, or a setting that conflicts
+  130  interrupted (Ctrl-C) before its end"""
+
+
+@click.group(
+    "slackwater",
+    cls=Commands,
+    help="Slackwater: a Celery batch scheduler that is really a load balancer.",
+    epilog=EXIT_CODES,
+)
 @click.option("-A", "--app", "name", envvar="CELERY_APP", help="Where the Celery application is, like 'books.app'.")
 @click.option("-v", "--verbose", is_flag=True, help="Log what is done, not only what is odd.")
 @click.pass_context

@@ -1,5 +1,6 @@
 """Mistakes on the command line: one clear line each, and never a traceback."""
 
+import re
 import sys
 from collections.abc import Iterator
 
@@ -77,3 +78,4 @@ def test_help_needs_no_application_and_names_all_commands(said: Said) -> None:
     code, out, err = said
     assert (code, err) == (0, "")
     assert all(f"  {command} " in out for command in COMMANDS)
+    assert re.findall(r"^    (\d+)  ", out, re.MULTILINE) == ["0", "1", "2", "130"]
