@@ -80,7 +80,8 @@ def night(plan: str, **options: Any) -> None:
     """Run one compressed night for real, show it live, and print the morning report.
 
     Starts Valkey and PostgreSQL (unless URLs are given), the outside world, the balancer and a worker for each lane;
-    stops everything at the end. Exit codes: 0 the report's checks all hold, 1 one does not, 2 the night could not run.
+    stops everything at the end. Exit codes: 0 the report's checks all hold, 1 one does not, 2 the night could not run
+    or was stopped.
     """
     from nightshift.night import run_night  # late: --help answers at once
     from nightshift.stage import NightOptions
