@@ -25,7 +25,12 @@ if settings.prefix:
     app.conf.result_backend_transport_options = {"global_keyprefix": settings.prefix}
     if not str(app.conf.broker_url or "").startswith("amqp"):
         app.conf.broker_transport_options = {"global_keyprefix": settings.prefix}
-sw = Slackwater(app, lanes=lanes(settings), schedule=schedule(settings.plan), prefix=settings.prefix)
+sw = Slackwater(
+    app,
+    lanes=lanes(settings),
+    schedule=schedule(settings.plan, until=settings.ends_at),
+    prefix=settings.prefix,
+)
 connections = Connections(
     settings=settings, books_url=sw.settings.store_url or "", pacer_url=str(app.conf.result_backend)
 )

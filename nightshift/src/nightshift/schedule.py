@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from nightshift.settings import NightSettings, Plan
 from slackwater import Entry, Lane, Schedule, crontab, host, hours, model, peer
 
@@ -26,11 +28,12 @@ def lanes(settings: NightSettings) -> list[Lane]:
     ]
 
 
-def schedule(plan: Plan) -> Schedule:
+def schedule(plan: Plan, *, until: datetime | None = None) -> Schedule:
     """Return the night's schedule. Every entry expires: now, or not at all; the next run takes over the backlog."""
     sweep = crontab(hour=4, minute=30) if plan is Plan.SHIFTED else crontab(hour=2, minute=10)
     return Schedule(
         zone=ZONE,
+        until=until,
         entries={
             "update_all_transactions": Entry(crontab(hour=2, minute=0), expires=hours(4)),
             "update_accounts": Entry(crontab(hour=3, minute=15), expires=hours(3)),

@@ -10,17 +10,19 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from slackwater.app import Slackwater
 from slackwater.cli.balancer import probe_of
 from slackwater.cli.main import load_shared
+from slackwater.cli.tables import print_table
 from slackwater.core.canary import Canary
 from slackwater.core.occurrence import Occurrence
 from slackwater.core.reading import LaneReading, Presence
 from slackwater.errors import ConfigurationError
 
 LOOK_BACK = timedelta(hours=24)
+LANE_HEADS = ("lane", "ready", "unacked", "running", "slots", "workers", "oldest", "waits on")
+OCCURRENCE_HEADS = ("due", "entry", "state", "jobs", "why")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,28 +141,7 @@ def _occurrence_json(one: Occurrence) -> dict[str, Any]:
 
 def show(sw: Slackwater, status: Status, console: Console) -> None:
     """Print the status as tables."""
-    lanes = Table(
-        "lane",
-        "ready",
-        "unacked",
-        "running",
-        "slots",
-        "workers",
-        "oldest",
-        "waits on",
-        box=None,
-        pad_edge=False,
-    )
-    for reading in status.readings:
-        lane = sw.lanes[reading.lane]
-        lanes.add_row(
-            lane.name + (" (protected)" if lane.protected else ""),
-            *map(_count, (reading.ready, reading.unacked, reading.running)),
-            *map(_count, (reading.slots, reading.workers)),
-            _age(reading.oldest_age),
-            ", ".join(resource.name for resource in lane.waits_on),
-        )
-    console.print(lanes)
+    print_table(console, LANE_HEADS, [_lane_row(sw, reading) for reading in status.readings])
     for line in _unanswered(sw, status):
         console.print(line, soft_wrap=True, markup=False, highlight=False)
     for finding in status.findings:
@@ -173,12 +154,23 @@ def show(sw: Slackwater, status: Status, console: Console) -> None:
     if not status.occurrences:
         console.print("no occurrence in the last 24 hours")
         return
-    table = Table("due", "entry", "state", "jobs", "why", box=None, pad_edge=False)
-    for one in status.occurrences:
-        due = one.due_at.astimezone(sw.schedule.zone_info).strftime("%a %H:%M")
-        jobs = ", ".join(f"{count} {state}" for state, count in one.jobs.items())
-        table.add_row(due, one.entry, one.state, jobs, one.reason or "")
-    console.print(table)
+    print_table(console, OCCURRENCE_HEADS, [_occurrence_row(sw, one) for one in status.occurrences])
+
+
+def _lane_row(sw: Slackwater, reading: LaneReading) -> list[str]:
+    lane = sw.lanes[reading.lane]
+    return [
+        lane.name + (" (protected)" if lane.protected else ""),
+        *map(_count, (reading.ready, reading.unacked, reading.running, reading.slots, reading.workers)),
+        _age(reading.oldest_age),
+        ", ".join(resource.name for resource in lane.waits_on),
+    ]
+
+
+def _occurrence_row(sw: Slackwater, one: Occurrence) -> list[str]:
+    due = one.due_at.astimezone(sw.schedule.zone_info).strftime("%a %H:%M")
+    jobs = ", ".join(f"{count} {state}" for state, count in one.jobs.items())
+    return [due, one.entry, one.state, jobs, one.reason or ""]
 
 
 def _unanswered(sw: Slackwater, status: Status) -> list[str]:

@@ -49,7 +49,7 @@ def bounce(self: Any, customer: str, served: str | None = None) -> None:
     Path(served).write_text(f"{self.request.id} for {mark.replay_of if mark else None}")
 
 
-if CARELESS:
+if CARELESS or "SHOP_STRAY" in os.environ:
 
     @app.task(name="sweep_the_floor")  # type: ignore[untyped-decorator]
     def sweep_the_floor() -> None:

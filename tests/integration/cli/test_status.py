@@ -74,6 +74,6 @@ def test_what_keeps_others_from_starting_is_told(door: FrontDoor) -> None:
     assert [finding.split(";")[0] for finding in status["findings"]] == [
         "entry 'brew': no task is registered as 'brew'"
     ]
-    assert [note.split(":")[0] for note in status["notes"]] == ["no lane has sweep_the_floor"]
+    assert [note.split(":")[0] for note in status["notes"]] == ["task sweep_the_floor has no lane"]
     shown = careless.run("-A", APP, "status").stdout
     assert all(line in shown for line in [*status["findings"], *status["notes"]])

@@ -64,7 +64,7 @@ def test_a_message_deleted_by_hand_is_a_lost_job_and_is_named(start_night: Start
 
 
 def test_a_run_filed_twice_is_found_in_the_worlds_books_and_is_named(start_night: StartNight) -> None:
-    night = start_night()
+    night = start_night(variables={"PYTHONIOENCODING": "ascii"})  # a terminal that cannot show our signs
     night.until(lambda: len(filings_of(night)) > 0)
     first = filings_of(night)[0]
     second = file_again(night, first)
@@ -73,6 +73,7 @@ def test_a_run_filed_twice_is_found_in_the_worlds_books_and_is_named(start_night
     assert night.json["jobs"]["twice"] > 0
     assert failed_checks(night) == ["Nothing twice"]
     evidence = check_of(night, "Nothing twice")["evidence"]
+    assert night.stderr == ""
     run = first.idempotency_key.removeprefix("agent-run:")
     assert any(line.startswith(f"run {run} was filed 2 times: ") and second in line for line in evidence)
     assert second in night.stdout
