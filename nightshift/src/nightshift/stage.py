@@ -102,6 +102,10 @@ def _why(stage: Stage, error: BaseException, died: ChildDied | None) -> str | No
         return _stopped_by_signal(stage)
     if unreachable and died is not None:  # a server that died explains it best
         return _stopped_by(died)
+    return _first_words(error, folder)
+
+
+def _first_words(error: Exception, folder: Path) -> str | None:
     if isinstance(error, (DBAPIError, RedisError)):
         return f"a server does not answer any more ({first_line(error)}); the night is stopped"
     if isinstance(error, OSError):
