@@ -36,6 +36,7 @@ class NightSettings:
         calls_per_second: The aggregator's rate limit.
         sync_slots: Slots of the network lane.
         readers: Processes that read receipts.
+        call_timeout_s: How long a call to a peer may hang, in seconds of real time.
     """
 
     plan: Plan = Plan.SHIFTED
@@ -46,6 +47,7 @@ class NightSettings:
     calls_per_second: float = 12.0
     sync_slots: int = 64
     readers: int = 2
+    call_timeout_s: float = 60.0
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Self:
@@ -76,6 +78,7 @@ _KINDS = {
     "calls_per_second": float,
     "sync_slots": int,
     "readers": int,
+    "call_timeout_s": float,
 }
 
 

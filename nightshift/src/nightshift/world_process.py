@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import re
 import sys
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from nightshift.errors import NightError
 from nightshift.tokens import Credentials
 from nightshift.world.limiter import RateLimit
+from nightshift.world.spoiling import DIED_EXIT_CODE
 from slackwater.errors import LocalServiceError
-from slackwater.local import Child, RunFolder, StartInterrupted, Supervisor
+from slackwater.local import Child, ChildDied, RunFolder, StartInterrupted, Supervisor
 
 RATE_LIMIT = RateLimit(calls_per_second=12.0, burst=6)
 READY = re.compile(r'^\{"ready": true')
@@ -30,12 +33,15 @@ class World:
         credentials: File of the application that may call it.
         books: Its own books.
         rate_limit: The aggregator's.
+        again: What starts it again at the same place, with its books, when it has died; None for a world that is not
+            meant to.
     """
 
     url: str
     credentials: Path
     books: Path
     rate_limit: RateLimit
+    again: Child | None = None
 
 
 def start_world(
@@ -74,14 +80,48 @@ def start_world(
     if faults is not None:
         argv.append(f"--faults={faults}")
     child = Child(name=NAME, argv=tuple(argv), env={}, log_path=log, stop_within=timedelta(seconds=5))
+    _start(supervisor, child)
+    lines = [line for line in log.read_text().splitlines() if READY.search(line)]
+    url = str(json.loads(lines[-1])["url"])
+    argv[argv.index(f"--port={port}")] = f"--port={urlsplit(url).port}"
+    return World(
+        url=url,
+        credentials=credentials,
+        books=books,
+        rate_limit=RATE_LIMIT,
+        again=None if faults is None else replace(child, argv=tuple(argv)),
+    )
+
+
+def revive_world(died: ChildDied, world: World, supervisor: Supervisor, *, tell: Callable[[str], None]) -> bool:
+    """Start a world again that has died of its script of faults; it goes on with the books that it left.
+
+    Args:
+        died: Who died.
+        world: The world.
+        supervisor: Of the night's processes.
+        tell: Told of it.
+
+    Returns:
+        False where it is not the world that died, or not of its script: then nothing is started.
+
+    Raises:
+        NightError: It cannot be started; says why in its own words.
+    """
+    if died.name != NAME or died.exit_code != DIED_EXIT_CODE or world.again is None:
+        return False
+    _start(supervisor, world.again)
+    tell("the outside world died, as its script of faults says; it was started again")
+    return True
+
+
+def _start(supervisor: Supervisor, child: Child) -> None:
     try:
         supervisor.start(child, ready=READY)
     except StartInterrupted:
         raise
     except LocalServiceError as error:
-        raise NightError(f"the outside world did not start: {_last_words(log) or error}") from error
-    lines = [line for line in log.read_text().splitlines() if READY.search(line)]
-    return World(url=str(json.loads(lines[-1])["url"]), credentials=credentials, books=books, rate_limit=RATE_LIMIT)
+        raise NightError(f"the outside world did not start: {_last_words(child.log_path) or error}") from error
 
 
 def _last_words(log: Path) -> str:
