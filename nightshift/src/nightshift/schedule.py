@@ -74,7 +74,7 @@ def schedule(plan: Plan) -> Schedule:
             "update_all_transactions_again": Entry(
                 crontab(hour=6, minute=30), expires=hours(1), task="update_all_transactions"
             ),
-            "update_accounts": Entry(crontab(hour=3, minute=15), expires=hours(3)),
+            "update_accounts": Entry(crontab(hour=3, minute=15), expires=hours(4)),
             "categorize_uncategorized_transactions": Entry(sweep, expires=hours(3), elastic=True),
         },
     )

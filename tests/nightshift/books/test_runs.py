@@ -13,6 +13,7 @@ from nightshift.books.runs import (
     begin_submission,
     fail_submission,
     finish_submission,
+    long_submitting,
     request_submission,
     runs_to_submit,
 )
@@ -52,6 +53,17 @@ def test_a_submitted_run_is_not_begun_again(session: Session, now: datetime) -> 
     session.commit()
     again = begin_submission(session, 1, key="k1", job_id="job-2", at=NOW)
     assert (again.claim, again.filing_id) == (Claim.SUBMITTED, "F1")
+
+
+def test_a_run_is_long_submitting_from_its_latest_beginning_until_it_is_filed(session: Session, now: datetime) -> None:
+    later = now + timedelta(seconds=1)
+    begin_submission(session, 1, key="k1", job_id="job-1", at=now)
+    assert long_submitting(session, before=now) == ()
+    assert long_submitting(session, before=later) == (1,)
+    begin_submission(session, 1, key="k1", job_id="job-2", at=later)
+    assert long_submitting(session, before=later) == ()
+    finish(session, later)
+    assert long_submitting(session, before=later + timedelta(days=1)) == ()
 
 
 def test_finishing_twice_makes_one_filing(session: Session, now: datetime) -> None:

@@ -49,11 +49,11 @@ class Night:
         with self.books.connect() as connection:
             return [tuple(row) for row in connection.execute(text(query))]
 
-    def execute(self, *statements: str) -> None:
+    def execute(self, *statements: str, **facts: object) -> None:
         """Change the books by hand."""
         with Session(self.books) as session, session.begin():
             for statement in statements:
-                session.execute(text(statement))
+                session.execute(text(statement), facts)
 
     def waiting(self) -> set[str]:
         """Return the ids of all jobs that wait with the broker."""

@@ -12,9 +12,7 @@ from slackwater.testing import run_twice
 ENTRIES = """
     SELECT account_id, entry_reference, booked_on, amount, currency, counterparty, remittance
       FROM nightshift.transactions ORDER BY 1, 2"""
-ACCOUNT = (
-    "SELECT balance, last_synced_by, syncing_by, holder, product, refreshed_by FROM nightshift.accounts WHERE id = 1"
-)
+ACCOUNT = "SELECT balance, syncing_by, holder, product, refreshed_by FROM nightshift.accounts WHERE id = 1"
 READING = "SELECT vendor_read, date_read, total_read, read_by, read_at, read_error FROM nightshift.attachments"
 RUN = "SELECT state, filing_key, filing_id FROM nightshift.agent_runs WHERE id = "
 FILED = "SELECT run_id, gateway_filing_id, key, accepted_at FROM nightshift.filings WHERE run_id = "
