@@ -31,7 +31,7 @@ class Work(StrEnum):
     GOES_ON = "goes on"
     """A body runs, or a message or a row in the store will become one."""
     ENDED = "ended"
-    """It was done, or a dead letter of it is kept for a person."""
+    """It was done; or it failed, and a dead letter is kept for a person; or it came too late."""
     GONE = "gone"
     """Nobody will ever do it."""
 
@@ -95,7 +95,7 @@ def find_stuck_syncs() -> Sequence[StuckSync]:
 def recover_stuck_syncs(found: Sequence[StuckSync]) -> int:
     """Publish the sync again where nobody does it any more, then take the mark off; return how many.
 
-    A sync that has failed is not published again: its dead letter and the next fan-out are there for it.
+    A sync that has failed, or came too late, is not published again: the next fan-out is there for it.
     """
     for one in found:
         if one.work is Work.GONE:

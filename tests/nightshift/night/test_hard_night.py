@@ -21,7 +21,7 @@ def test_a_hard_night_loses_nothing_files_nothing_twice_and_everybody_gets_an_an
     assert night.wait(WITHIN_S) == 0, night.stdout + night.stderr
     assert night.stderr == ""
     assert "the outside world died, as its script of faults says; it was started again" in night.stdout
-    calls, filings = (read(night.folder / "world.sqlite") for read in (read_calls, read_filings))
+    calls, filings = read_calls(night.folder / "world.sqlite"), read_filings(night.folder / "world.sqlite")
     assert {call.fault for call in calls} >= BY_THE_SCRIPT
     jobs = night.json["jobs"]
     assert jobs["lost"] == jobs["twice"] == jobs["failed"] == jobs["dead"] == 0

@@ -1,6 +1,6 @@
 """Nightshift's own application on real servers: books, store, broker and the outside world's process."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,6 +32,7 @@ class Night:
         books: Its books.
         world: The outside world.
         folder: Its folder.
+        environment: What a process of its own has to read.
     """
 
     app: Any
@@ -39,6 +40,7 @@ class Night:
     books: Engine
     world: RunningWorld
     folder: Path
+    environment: Mapping[str, str]
 
     def task(self, name: str) -> Any:
         """Return a task by its name."""
@@ -84,7 +86,6 @@ def application(
     with (
         own_database(postgres_server.url, "nightshift_tasks") as url,
         running_world(folder / "world.sqlite", options) as world,
-        pytest.MonkeyPatch.context() as patch,
     ):
         environment = {
             "CELERY_BROKER_URL": broker,
@@ -95,13 +96,15 @@ def application(
             "NIGHTSHIFT_FOLDER": str(folder),
             "NIGHTSHIFT_CALLS_PER_SECOND": "500",
         }
-        for name, value in environment.items():
-            patch.setenv(name, value)
-        from nightshift.app import app, connections, sw
+        with pytest.MonkeyPatch.context() as patch:  # while it is imported: other tests' applications read it too
+            for name, value in environment.items():
+                patch.setenv(name, value)
+            from nightshift.app import app, connections, sw
 
+        app.conf.update(broker_url=broker, result_backend=broker)
         sw.check()
         migrate(connections.books)
-        yield Night(app=app, sw=sw, books=connections.books, world=world, folder=folder)
+        yield Night(app=app, sw=sw, books=connections.books, world=world, folder=folder, environment=environment)
         connections.books.dispose()
         sw.store.close()
 

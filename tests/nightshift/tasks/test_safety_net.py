@@ -33,8 +33,9 @@ def fan_out(night: Night, *, closes_in: timedelta) -> str:
 def a_worker(night: Night) -> Iterator[None]:
     """A worker of the bank lane, in a process of its own."""
     words = [sys.executable, "-m", "slackwater", "-A", "nightshift.app", "worker", "transaction_sync"]
+    env = {**os.environ, **night.environment}
     with (night.folder / "worker.log").open("ab") as log:
-        worker = subprocess.Popen(words, stdout=log, stderr=log, env=dict(os.environ), start_new_session=True)
+        worker = subprocess.Popen(words, stdout=log, stderr=log, env=env, start_new_session=True)
     try:
         yield
     finally:
@@ -64,6 +65,20 @@ def test_when_an_occurrence_expires_the_next_does_all_its_work_and_a_third_has_n
     fan_out(night, closes_in=timedelta(hours=1))
     assert night.waiting() == set()
     assert len(listings(night)) == asked
+
+
+def test_what_expired_on_its_way_is_not_taken_for_pending_by_the_next(night: Night) -> None:
+    fan_out(night, closes_in=timedelta(seconds=4))
+    late = night.waiting()
+    assert len(late) == ACCOUNTS
+    closed_at = night.sw.clock.calendar() + timedelta(seconds=4)
+    eventually(lambda: night.sw.clock.calendar() > closed_at)
+    with a_worker(night):
+        eventually(lambda: len(night.sw.store.endings.find(late)) == ACCOUNTS)
+        eventually(lambda: not night.waiting())
+    assert {one.state for one in night.sw.store.endings.find(late).values()} == {JobState.EXPIRED}
+    fan_out(night, closes_in=timedelta(hours=1))
+    assert len(night.waiting() - late) == ACCOUNTS
 
 
 def test_the_net_takes_up_only_what_was_not_brought(night: Night) -> None:

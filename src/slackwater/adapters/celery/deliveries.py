@@ -24,7 +24,7 @@ from slackwater.adapters.celery.bodies import Body, running
 from slackwater.adapters.celery.counting import NotStarted
 from slackwater.adapters.celery.ends import Ends
 from slackwater.adapters.celery.letters import Letters
-from slackwater.adapters.celery.publishing import mark_of
+from slackwater.adapters.celery.publishing import NotSent, mark_of
 from slackwater.adapters.celery.rules import arguments_of, rules_of
 from slackwater.adapters.celery.successors import Successors, send_all
 from slackwater.core.admission import Admit, Ask, Bury, Resolve, Wait
@@ -220,6 +220,8 @@ def outcome(ended: Any) -> tuple[JobState, BaseException | None]:
     info = ended[1]
     if info is None:
         return JobState.DONE, None
+    if isinstance(info.retval, NotSent):
+        return JobState.EXPIRED, None  # its retry would have come too late: nothing of it is left
     if info.state == states.FAILURE:
         return JobState.FAILED, info.retval if isinstance(info.retval, BaseException) else None
     return JobState.QUEUED, None
