@@ -31,7 +31,7 @@ class NightSettings:
         plan: Where the heavy sweep stands.
         prefix: Keeps one night's queues, results and keys apart from another's on the same broker.
         world_url: The outside world.
-        credentials: File of what nightshift shows at its peers: its application id and secret.
+        credentials: File of what nightshift shows at its peers: its application id and private key.
         folder: The night's folder: receipts and journals.
         calls_per_second: The aggregator's rate limit.
         sync_slots: Slots of the network lane.

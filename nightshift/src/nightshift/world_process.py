@@ -21,7 +21,7 @@ from slackwater.local import Child, ChildDied, RunFolder, StartInterrupted, Supe
 RATE_LIMIT = RateLimit(calls_per_second=12.0, burst=6)
 READY = re.compile(r'^\{"ready": true')
 NAME = "world"
-CREDENTIALS = "application.json"
+CREDENTIALS, REGISTRATION = "application.json", "registration.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class World:
 
     Attributes:
         url: Where.
-        credentials: File of the application that may call it.
+        credentials: File of what the application that may call it shows.
         books: Its own books.
         rate_limit: The aggregator's.
         again: What starts it again at the same place, with its books, when it has died; None for a world that is not
@@ -61,7 +61,9 @@ def start_world(
         NightError: It cannot; says why in its own words.
     """
     credentials, books, log = folder.path / CREDENTIALS, folder.path / "world.sqlite", folder.log(NAME)
-    Credentials.new().write(credentials)
+    ours, registration = Credentials.new(), folder.path / REGISTRATION
+    ours.write(credentials)
+    ours.registration.write(registration)
     for left in folder.path.glob("world.sqlite*"):
         left.unlink()
     argv = [
@@ -74,7 +76,7 @@ def start_world(
         f"--today={day.isoformat()}",
         f"--calls-per-second={RATE_LIMIT.calls_per_second}",
         f"--burst={RATE_LIMIT.burst}",
-        f"--credentials={credentials}",
+        f"--registration={registration}",
         "--consents-required",
     ]
     if faults is not None:
