@@ -18,7 +18,12 @@ from slackwater import Slackwater
 settings = NightSettings.from_environment(os.environ)
 app = Celery(
     "nightshift",
-    include=["nightshift.banking.tasks", "nightshift.documents.tasks", "nightshift.filings.tasks"],
+    include=[
+        "nightshift.banking.tasks",
+        "nightshift.documents.tasks",
+        "nightshift.filings.tasks",
+        "nightshift.sweepers",
+    ],
 )
 app.conf.update(enable_utc=True, timezone="UTC", result_expires=86_400, worker_redirect_stdouts=False)
 if settings.prefix:
@@ -34,4 +39,5 @@ sw = Slackwater(
 connections = Connections(
     settings=settings, books_url=sw.settings.store_url or "", pacer_url=str(app.conf.result_backend)
 )
-follow(app, sw, Journal(settings.folder / "journal"))
+journal = Journal(settings.folder / "journal")
+follow(app, sw, journal)

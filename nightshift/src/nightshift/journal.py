@@ -24,6 +24,7 @@ from slackwater import Published, Slackwater
 from slackwater.inspection import mark_of
 
 PUBLISHED, STARTED, ENDED, CLICKED, ANSWERED = "published", "started", "ended", "clicked", "answered"
+SWEPT = "swept"
 
 
 @dataclass(kw_only=False)

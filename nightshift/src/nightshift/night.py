@@ -32,7 +32,7 @@ from nightshift.settings import NightSettings
 from nightshift.stage import JOURNAL, PEOPLE, NightOptions, Stage, ending_early, must_go_on
 from nightshift.usage import Meter
 from nightshift.world.faults import FaultScriptError, read_faults
-from nightshift.world_process import World, start_world
+from nightshift.world_process import World, revive_world, start_world
 from slackwater import Settings, Slackwater, processes
 from slackwater.local import Data, RunFolder, Servers, StopSignals, Supervisor, masked
 
@@ -42,6 +42,8 @@ LOOK_EVERY = timedelta(milliseconds=250)
 PROBE_EVERY_S = 1.0
 EACH_SECOND = ("SLACKWATER_PROBE_EVERY", "SLACKWATER_PRESENCE_EVERY", "SLACKWATER_SETTLE_EVERY")
 """Settings that a compressed night has its own defaults for."""
+TIMEOUT_AMONG_FAULTS_S = 10.0
+"""A call that hangs for the usual minute hangs for a quarter of a short night."""
 ANSWERS_WITHIN = timedelta(seconds=60)
 APP = "nightshift.app"
 
@@ -135,7 +137,7 @@ def _run(stage: Stage, stack: ExitStack, day: date) -> bool:
     sw.store.migrate()
     sw.adopt_schedule(stage.span.starts_at)  # however late its balancer is
     _start(stage, sw, env, clicks)
-    _watch(stage, sw)
+    _watch(stage, sw, world)
     _stop(stage, sw)
     must_go_on(stage, before="its report was written")
     course = Course(
@@ -217,6 +219,8 @@ def _environment(stage: Stage, servers: Servers, world: World, *, store_url: str
         calls_per_second=world.rate_limit.calls_per_second,
         ends_at=stage.span.ends_at,
     )
+    if stage.options.faults is not None and "NIGHTSHIFT_CALL_TIMEOUT_S" not in os.environ:
+        settings = replace(settings, call_timeout_s=TIMEOUT_AMONG_FAULTS_S)
     tempo = tempo_of(stage.span, minutes=stage.options.minutes, run_start=datetime.now(UTC) + LEAD)
     return {
         **processes.environment(servers, base={}),
@@ -253,12 +257,19 @@ def _start(stage: Stage, sw: Slackwater, env: Mapping[str, str], clicks: Sequenc
     )
 
 
-def _watch(stage: Stage, sw: Slackwater) -> None:
-    """Show the night until it is over and everybody who clicked has an answer."""
+def _watch(stage: Stage, sw: Slackwater, world: World) -> None:
+    """Show the night until it is over and everybody who clicked has an answer.
+
+    An outside world that has died of a script of faults is started again, as a person on call would.
+    """
     ends = sw.settings.tempo.run_at(stage.span.ends_at)
+
+    def tell(line: str) -> None:
+        stage.console.print(line, soft_wrap=True)
+
     with Screen(stage.console, sw, stage.span) as screen:
         while (now := sw.clock.run()) < ends or (PEOPLE in stage.supervisor.pids and now < ends + ANSWERS_WITHIN):
-            must_go_on(stage)
+            must_go_on(stage, or_else=lambda died: revive_world(died, world, stage.supervisor, tell=tell))
             stage.meter.sample(stage.supervisor.pids)
             screen.show()
             stage.stop.wait(LOOK_EVERY)

@@ -32,12 +32,13 @@ class NightSettings:
         plan: Where the heavy sweep stands.
         prefix: Keeps one night's queues, results and keys apart from another's on the same broker.
         world_url: The outside world.
-        credentials: File of what nightshift shows at its peers: its application id and secret.
+        credentials: File of what nightshift shows at its peers: its application id and private key.
         folder: The night's folder: receipts and journals.
         calls_per_second: The aggregator's rate limit.
         sync_slots: Slots of the network lane.
         readers: Processes that read receipts.
         ends_at: Last instant of the calendar at which anything is due: its workers may need longer than the night.
+        call_timeout_s: How long a call to a peer may hang, in seconds of real time.
     """
 
     plan: Plan = Plan.SHIFTED
@@ -49,6 +50,7 @@ class NightSettings:
     sync_slots: int = 64
     readers: int = 2
     ends_at: datetime | None = None
+    call_timeout_s: float = 60.0
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Self:
@@ -81,6 +83,7 @@ _KINDS: dict[str, Callable[[str], object]] = {
     "sync_slots": int,
     "readers": int,
     "ends_at": datetime.fromisoformat,
+    "call_timeout_s": float,
 }
 
 

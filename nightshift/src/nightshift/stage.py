@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,8 +113,15 @@ def _first_words(error: Exception, folder: Path) -> str | None:
     return None
 
 
-def must_go_on(stage: Stage, *, before: str = "the night was over") -> None:
+def must_go_on(
+    stage: Stage, *, before: str = "the night was over", or_else: Callable[[ChildDied], bool] = lambda _: False
+) -> None:
     """Raise where somebody asked to stop, a process left a note, or one died.
+
+    Args:
+        stage: The night.
+        before: What has not come about yet.
+        or_else: Is given a process that died, and returns True where the night can go on all the same.
 
     Raises:
         NightError: Who or what ends the night, in one line.
@@ -123,7 +130,7 @@ def must_go_on(stage: Stage, *, before: str = "the night was over") -> None:
         raise NightError(_stopped_by_signal(stage, before=before))
     if (line := AlarmNote(stage.folder.path / JOURNAL).read()) is not None:
         raise NightError(f"{line}; the night is stopped")
-    if (died := _died(stage)) is not None:
+    if (died := _died(stage)) is not None and not or_else(died):
         raise NightError(_stopped_by(died))
 
 

@@ -117,12 +117,8 @@ class Deliveries:
         verdict = may_start(mark, now=self.clock.calendar(), may_have_had_effect=keyed and delivery.redelivered)
         if mark is None or not isinstance(verdict, Expire):
             return None
-        if self.ends.is_copy(delivery.job, Context(call.request)):
-            return ignored(JobState.DUPLICATE, verdict.reason)
-        if keyed and ask is not None:  # before its end is told: who hears of it may publish the next one at once
-            self._finish(ask, None, JobState.EXPIRED, digest=None)
-        self.ends.expire(job=delivery.job, task=delivery.task, mark=mark, verdict=verdict, request=call.request)
-        return ignored(JobState.EXPIRED, verdict.reason)
+        told = self.ends.expire(job=delivery.job, task=delivery.task, mark=mark, verdict=verdict, request=call.request)
+        return ignored(JobState.EXPIRED if told else JobState.DUPLICATE, verdict.reason)
 
     def _ended_before(self, call: _Call, ask: Ask | None, state: JobState, error: BaseException | None) -> Any:
         """Tell the store what an earlier delivery could not: it died after it had told the result backend."""
@@ -228,7 +224,7 @@ def outcome(ended: Any) -> tuple[JobState, BaseException | None]:
     if info is None:
         return JobState.DONE, None
     if isinstance(info.retval, NotSent):
-        return JobState.EXPIRED, None
+        return JobState.EXPIRED, None  # its retry would have come too late: nothing of it is left
     if info.state == states.FAILURE:
         return JobState.FAILED, info.retval if isinstance(info.retval, BaseException) else None
     return JobState.QUEUED, None
