@@ -1,12 +1,14 @@
-"""Claims: a guarded no-op job runs at 95 % of plain Celery's rate or more, one with key and lease at half or more; a
-worker renews a thousand leases with one statement; what a killed worker had in its hands runs again within ten seconds.
+"""Claims: what guard, keys, leases and recovery cost.
+
+A guarded no-op job runs at 95 % of plain Celery's rate or more, one with key and lease at half of it or more; a worker
+renews a thousand leases with one statement; what a killed worker had in its hands runs again within ten seconds.
 
 Starts a Valkey and a PostgreSQL of its own (RabbitMQ is used where one answers; its queues are removed). A variant
 (plain, guarded, keyed) has a worker process of its own. A run fills the variant's queue while its slots are kept,
-opens the gate, and takes the rate from the queue's depth, between a tenth and nearly all of it. The runs alternate
-(plain, guarded, keyed, keyed, guarded, plain, ...); a ratio is of the runs of one round. All settings are the
-shipped ones, and the same for plain Celery: acks_late, prefetch 1, track_started, results in Valkey, quorum queues on
-RabbitMQ. Caveat: one machine, and whatever else ran on it; brokers, database and worker share its cores.
+opens the gate, and takes the rate from the queue's depth, from a tenth on. The runs alternate (plain, guarded, keyed,
+keyed, guarded, plain, ...); a ratio is of two runs of one round. All settings are the shipped ones, and the same for
+plain Celery: acks_late, prefetch 1, track_started, results in Valkey, quorum queues on RabbitMQ. Caveat: one machine,
+and whatever else ran on it; brokers, database and worker share its cores.
 
 Run: .venv/bin/python benchmarks/guard.py --json
 """
@@ -38,7 +40,7 @@ RABBITMQ = "amqp://guest:guest@127.0.0.1//"
 VARIANTS = ("plain", "guarded", "keyed")
 WARM_UP_JOBS = 600
 MOST_JOBS = 15_000
-POLL_S = 0.02
+POLL_S = 0.05
 PATIENCE_S = 120.0
 INTERVALS = 5
 AnyApp = Any
@@ -237,45 +239,74 @@ class Place:
 
 def throughput(place: Place, *, pool: str, slots: int, rounds: int, seconds: float) -> dict[str, Any]:
     """Return rates and ratios of the variants, each in a worker of its own, run by turns."""
-    for variant in VARIANTS:
-        place.start_worker(variant, pool=pool, slots=slots)
+    lines = [Line(place, variant, pool=pool, slots=slots) for variant in VARIANTS]
     counts = {}
-    for variant in VARIANTS:
-        rate = one_run(place, variant, slots=slots, jobs=WARM_UP_JOBS)
-        counts[variant] = min(MOST_JOBS, max(WARM_UP_JOBS, int(rate * seconds)))
-    rates: dict[str, list[float]] = {variant: [] for variant in VARIANTS}
+    for line in lines:
+        warm = line.run(jobs=WARM_UP_JOBS)
+        counts[line.variant] = min(MOST_JOBS, max(WARM_UP_JOBS, int(warm.jobs_per_s * seconds)))
+    runs: dict[str, list[Run]] = {variant: [] for variant in VARIANTS}
     for number in range(rounds):
-        for variant in VARIANTS if number % 2 == 0 else reversed(VARIANTS):
-            rates[variant].append(one_run(place, variant, slots=slots, jobs=counts[variant]))
-        _say(f"  round {number + 1}: " + ", ".join(f"{name} {each[-1]:.0f}/s" for name, each in rates.items()))
+        for line in lines if number % 2 == 0 else reversed(lines):
+            runs[line.variant].append(line.run(jobs=counts[line.variant]))
+        _say(f"  round {number + 1}: " + ", ".join(f"{name} {each[-1]}" for name, each in runs.items()))
+    rates = {variant: [run.jobs_per_s for run in each] for variant, each in runs.items()}
     place.supervisor.stop(*(f"worker-{variant}-{pool}" for variant in VARIANTS))
     return {
         "plain_ratio": _spread([one / other for one, other in zip(rates["guarded"], rates["plain"], strict=True)]),
         "keyed_ratio": _spread([one / other for one, other in zip(rates["keyed"], rates["plain"], strict=True)]),
         "jobs_per_s": {variant: _spread(each) for variant, each in rates.items()},
+        "worker_cpu_ms_per_job": {variant: _spread([run.cpu_ms for run in each]) for variant, each in runs.items()},
     }
 
 
-def one_run(place: Place, variant: str, *, slots: int, jobs: int) -> float:
-    """Fill a variant's queue, let its worker go, and return the jobs that it ran a second."""
-    gate = f"gate-{uuid4().hex[:8]}"
-    place.publish(f"{variant}.wait_at_gate", [(number, gate) for number in range(slots)])
-    place.await_that(lambda: place.waiting_at(gate) == slots, f"{slots} bodies of {variant} at a gate")
-    unique = uuid4().int % 10**9 * 10**6
-    place.publish(f"{variant}.nothing", [(unique + number,) for number in range(jobs)])
-    place.await_that(lambda: place.depth(variant) == jobs, f"{jobs} jobs of {variant} in their queue")
-    place.open_gate(gate)
-    seen: list[tuple[float, int]] = []
-    until = time.monotonic() + PATIENCE_S
-    while (depth := place.depth(variant)) > 0:
-        seen.append((time.monotonic(), depth))
-        if seen[-1][0] > until:
-            raise SystemExit(f"{variant}: {depth} of {jobs} jobs have not started within {PATIENCE_S:g} s")
-        time.sleep(POLL_S)
-    # Without the first tenth, in which the pool gets under way.
-    warm = [one for one in seen if one[1] <= 0.9 * jobs]
-    (began, first), (ended, last) = warm[0], warm[-1]
-    return (first - last) / (ended - began)
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What one run came to: its rate, and the processor time of the worker's processes for each job."""
+
+    jobs_per_s: float
+    cpu_ms: float
+
+    def __str__(self) -> str:
+        return f"{self.jobs_per_s:.0f}/s ({self.cpu_ms:.2f} ms)"
+
+
+class Line:
+    """One variant, with its worker."""
+
+    def __init__(self, place: Place, variant: str, *, pool: str, slots: int) -> None:
+        """Start its worker."""
+        self.place, self.variant, self.slots = place, variant, slots
+        self._pid = place.start_worker(variant, pool=pool, slots=slots)
+
+    def run(self, *, jobs: int) -> Run:
+        """Fill the queue while all slots are kept, then let the worker go."""
+        place, variant, gate = self.place, self.variant, f"gate-{uuid4().hex[:8]}"
+        place.publish(f"{variant}.wait_at_gate", [(number, gate) for number in range(self.slots)])
+        place.await_that(lambda: place.waiting_at(gate) == self.slots, f"{self.slots} bodies of {variant} at a gate")
+        unique = uuid4().int % 10**9 * 10**6
+        place.publish(f"{variant}.nothing", [(unique + number,) for number in range(jobs)])
+        place.await_that(lambda: place.depth(variant) == jobs, f"{jobs} jobs of {variant} in their queue")
+        place.open_gate(gate)
+        # Without the first tenth, in which the pool gets under way.
+        seen = [one for one in self._watched(jobs) if one[1] <= 0.9 * jobs]
+        (began, first, before), (ended, last, after) = seen[0], seen[-1]
+        return Run(jobs_per_s=(first - last) / (ended - began), cpu_ms=(after - before) / (first - last) * 1_000)
+
+    def _watched(self, jobs: int) -> list[tuple[float, int, float]]:
+        """Return instant, depth and processor time, again and again until the queue is empty."""
+        seen: list[tuple[float, int, float]] = []
+        until = time.monotonic() + PATIENCE_S
+        while (depth := self.place.depth(self.variant)) > 0:
+            seen.append((time.monotonic(), depth, _cpu_s(self._pid)))
+            if seen[-1][0] > until:
+                raise SystemExit(f"{self.variant}: {depth} of {jobs} jobs have not started within {PATIENCE_S:g} s")
+            time.sleep(POLL_S)
+        return seen
+
+
+def _cpu_s(pid: int) -> float:
+    whole = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+    return sum(times.user + times.system for times in (process.cpu_times() for process in whole))
 
 
 def renewal(place: Place) -> dict[str, float]:
