@@ -173,7 +173,7 @@ class Place:
     def _publish_one(self, lane: str) -> Callable[[], None]:
         def publish() -> None:
             app = self.app_module.plain if lane == "plain" else self.sw.app
-            app.send_task(f"{lane}.nothing", (-1,), queue=self.sw.queues[lane])
+            app.send_task(f"{lane}.nothing", (time.time_ns(),), queue=self.sw.queues[lane])
 
         return publish
 
@@ -225,6 +225,12 @@ class Place:
     def await_that(self, holds: Callable[[], bool], otherwise: str) -> None:
         """Wait until something holds; end the measurement where it does not."""
         self._await(holds, otherwise=otherwise)
+
+    def bury_one(self) -> None:
+        """Wait until one worker's death is noticed, which is no mishap then."""
+        until = time.monotonic() + PATIENCE_S
+        while self.supervisor.poll() is None and time.monotonic() < until:
+            time.sleep(POLL_S)
 
     def _remove_queues(self) -> None:
         names = [*self.sw.queues.values(), f"{self.env['GUARD_PREFIX']}dead_letters"]
@@ -348,7 +354,7 @@ def recovery(place: Place, *, times: int) -> dict[str, float]:
         above = {body, *(one.pid for one in psutil.Process(body).parents())}
         name = next(name for name, pid in pids.items() if pid in above)
         killed_at = _kill_whole(pids.pop(name))
-        place.supervisor.poll()
+        place.bury_one()
         place.await_that(lambda gate=gate: len(place.lines(f"{gate}.started")) > 1, "the body once more")  # type: ignore[misc]
         took.append(float(place.lines(f"{gate}.started")[1].split()[0]) - killed_at)
         _say(f"  killed, started again after {took[-1]:.1f} s")

@@ -113,10 +113,10 @@ class Database:
             nonlocal committing
             with self.engine.connect() as connection, _lost_is_invalidated(connection) as driver, piped(driver):
                 pipeline = Pipeline(driver)
-                pipeline.say("BEGIN ISOLATION LEVEL READ COMMITTED")
+                pipeline.begin()
                 result = act(pipeline)
                 committing = not repeatable
-                pipeline.say("COMMIT")
+                pipeline.commit()
             return result
 
         with self.translated():
@@ -235,6 +235,7 @@ def _settle_sessions(engine: Engine, statement_timeout: timedelta) -> None:
         connection.autocommit = True
         connection.execute(f"SET statement_timeout = {milliseconds}")
         connection.execute("SET timezone = 'UTC'")
+        connection.execute("SET default_transaction_isolation = 'read committed'")
         connection.autocommit = before
 
     event.listen(engine, "connect", settle)

@@ -87,9 +87,15 @@ class Pipeline:
         cursor = psycopg.Cursor(self._connection, row_factory=namedtuple_row)
         return cursor.execute(statement.text, {**statement.constants, **values})
 
-    def say(self, text: str) -> None:
-        """Send a statement without parameters and rows."""
-        psycopg.Cursor(self._connection).execute(text)
+    def begin(self) -> None:
+        """Begin a transaction; a pipeline is one by itself, until its end (PostgreSQL's manual, 34.5.1.3)."""
+        if not psycopg.Pipeline.is_supported():
+            self._connection.execute("BEGIN")
+
+    def commit(self) -> None:
+        """Commit, at the end of the pipeline at the latest."""
+        if not psycopg.Pipeline.is_supported():
+            self._connection.execute("COMMIT")
 
 
 def piped(connection: psycopg.Connection[Any]) -> AbstractContextManager[Any]:
