@@ -59,7 +59,7 @@ class Settings:
     store_url: str | None = None
     tempo: Tempo = field(default_factory=Tempo.real)
     presence_every: timedelta = timedelta(seconds=2)
-    presence_lives_for: timedelta = timedelta(seconds=6)
+    presence_lives_for: timedelta = timedelta(seconds=5)
     probe_every: timedelta = timedelta(seconds=5)
     settle_every: timedelta = timedelta(seconds=2)
     sweep_every: timedelta = timedelta(seconds=2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any
 from uuid import UUID
 
@@ -38,7 +39,7 @@ class DeliveryRules:
     attempts: int = ATTEMPTS
     retry: RetryPolicy | None = None
 
-    @property
+    @cached_property
     def parameters(self) -> frozenset[str]:
         """Return the task's parameters that its key and lease need."""
         return frozenset().union(*(one.parameters for one in (self.key, self.lease) if one is not None))

@@ -113,8 +113,9 @@ _FLAGS = ("elastic", "released")
 
 
 def _plain(header: Mapping[str, Any]) -> dict[str, Any]:
-    named = {name: _name(header.get(name)) for name in _NAMES}
-    return named | {name: header.get(name) is True for name in _FLAGS}
+    # What is not there has its default: each delivery of a job comes by here.
+    named = {name: _name(header[name]) for name in _NAMES if name in header}
+    return named | {name: header[name] is True for name in _FLAGS if name in header}
 
 
 def _name(text: object) -> str | None:

@@ -10,7 +10,8 @@ _BOOT = "slackwater_boot"
 
 def boot_of(app: Any) -> UUID:
     """Return this process's id for an application."""
-    boot: UUID = app.__dict__.setdefault(_BOOT, uuid4())
+    # Drawn only where there is none: each delivery asks.
+    boot: UUID = app.__dict__.get(_BOOT) or app.__dict__.setdefault(_BOOT, uuid4())
     return boot
 
 

@@ -110,7 +110,8 @@ _TALLY = "slackwater_tally"
 
 def tally_of(app: Any) -> Tally:
     """Return the application's tally in this process."""
-    tally: Tally = app.__dict__.setdefault(_TALLY, Tally())
+    # Made only where there is none: each job is counted.
+    tally: Tally = app.__dict__.get(_TALLY) or app.__dict__.setdefault(_TALLY, Tally())
     return tally
 
 

@@ -16,7 +16,6 @@ from uuid import UUID
 import structlog
 from billiard.einfo import ExceptionInfo
 from celery import states
-from celery.app.task import Context
 from celery.app.trace import TraceInfo, trace_ok_t
 from celery.exceptions import Reject
 
@@ -24,7 +23,7 @@ from slackwater.adapters.celery.bodies import Body, running
 from slackwater.adapters.celery.counting import NotStarted
 from slackwater.adapters.celery.ends import Ends
 from slackwater.adapters.celery.letters import Letters
-from slackwater.adapters.celery.publishing import NotSent, mark_of
+from slackwater.adapters.celery.publishing import NotSent, mark_in
 from slackwater.adapters.celery.rules import arguments_of, rules_of
 from slackwater.adapters.celery.successors import Successors, send_all
 from slackwater.core.admission import Admit, Ask, Bury, Resolve, Wait
@@ -66,13 +65,14 @@ class Deliveries:
 
     def trace(self, task: Any, tracer: Tracer, job: str, args: Any, kwargs: Any, *, request: Any) -> Any:
         """Take one delivery; returns what Celery's tracer returns."""
-        context = Context(request)
+        known: Mapping[str, Any] = request or {}
+        # Not through Celery's Context, which costs as much as all the rest of a plain job's guard.
         delivery = Delivery(
             job=job,
             task=str(task.name),
-            tries=int(context.retries or 0),
-            mark=mark_of(context),
-            redelivered=bool((context.delivery_info or {}).get("redelivered")),
+            tries=int(known.get("retries") or 0),
+            mark=mark_in(known),
+            redelivered=bool((known.get("delivery_info") or {}).get("redelivered")),
         )
         rules = rules_of(task, self.lanes)
         call = _Call(
@@ -113,9 +113,11 @@ class Deliveries:
 
     def _late(self, call: _Call, ask: Ask | None) -> Any:
         delivery, mark = call.delivery, call.delivery.mark
+        if mark is None or mark.start_by is None:
+            return None
         keyed = ask is not None and ask.key is not None
         verdict = may_start(mark, now=self.clock.calendar(), may_have_had_effect=keyed and delivery.redelivered)
-        if mark is None or not isinstance(verdict, Expire):
+        if not isinstance(verdict, Expire):
             return None
         told = self.ends.expire(job=delivery.job, task=delivery.task, mark=mark, verdict=verdict, request=call.request)
         return ignored(JobState.EXPIRED if told else JobState.DUPLICATE, verdict.reason)

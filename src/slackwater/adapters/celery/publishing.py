@@ -8,7 +8,7 @@ once the broker has confirmed.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -155,6 +155,11 @@ def mark_of(request: Any) -> Mark | None:
     Celery puts unknown headers on the request as attributes (and some versions into `request.headers` as well).
     """
     return Mark.from_header(getattr(request, HEADER, None) or (getattr(request, "headers", None) or {}).get(HEADER))
+
+
+def mark_in(request: Mapping[str, Any]) -> Mark | None:
+    """Return the mark of a job, by the request that a worker hands to its tracer; None where it has none."""
+    return Mark.from_header(request.get(HEADER) or (request.get("headers") or {}).get(HEADER))
 
 
 def job_uuid(job: str) -> UUID | None:

@@ -15,6 +15,7 @@ from slackwater.core.template import NameTemplate
 from slackwater.errors import ConfigurationError
 
 _CACHED = "slackwater_rules_"
+_SIGNATURE = "slackwater_signature_"
 KEY_POLICIES = (WhenTaken.SKIP, WhenTaken.WAIT, WhenTaken.LATER)
 
 
@@ -37,7 +38,11 @@ def arguments_of(task: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> M
     Raises:
         TypeError: The task cannot be called so.
     """
-    bound = inspect.signature(task.run).bind(*args, **kwargs)
+    signature: inspect.Signature | None = task.__dict__.get(_SIGNATURE)
+    if signature is None:
+        # Read once: for each job anew it costs more than the name that it is for.
+        signature = task.__dict__[_SIGNATURE] = inspect.signature(task.run)
+    bound = signature.bind(*args, **kwargs)
     bound.apply_defaults()
     return bound.arguments
 

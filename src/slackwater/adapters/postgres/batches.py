@@ -22,8 +22,8 @@ def unnested(columns: Sequence[Column[Any]], rows: Sequence[Sequence[Any]]) -> T
         rows: Values in the order of the columns.
     """
     arrays = zip(*rows, strict=True) if rows else [()] * len(columns)
-    bound = [literal(list(values), ARRAY(_plain(one.type))) for one, values in zip(columns, arrays, strict=True)]
-    names = [column(one.name, _plain(one.type)) for one in columns]
+    bound = [literal(list(values), ARRAY(plain_type(one.type))) for one, values in zip(columns, arrays, strict=True)]
+    names = [column(one.name, plain_type(one.type)) for one in columns]
     return func.unnest(*bound).table_valued(*names).render_derived(name="batch")
 
 
@@ -37,6 +37,6 @@ def chosen(columns: Sequence[Column[Any]], rows: Sequence[Sequence[Any]]) -> Sel
     return select(*values).order_by(*values[:1])
 
 
-def _plain(kind: TypeEngine[Any]) -> TypeEngine[Any]:
-    # A collation belongs to a column, not to the elements of a parameter.
+def plain_type(kind: TypeEngine[Any]) -> TypeEngine[Any]:
+    """Return a column's type as that of a parameter: a collation belongs to a column; JSON arrives as text."""
     return Text() if isinstance(kind, JSON | Text) else kind

@@ -15,6 +15,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, 
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from slackwater.adapters.postgres.pipeline import Pipeline, piped
 from slackwater.errors import ConfigurationError, SchemaOutdated, SlackwaterError, StoreUnavailable
 
 _CONNECTING = {
@@ -92,6 +93,40 @@ class Database:
                     raise
                 return whole()
 
+    def pipe(self, act: Callable[[Pipeline], T], *, repeatable: bool) -> T:
+        """Run an act in one transaction that is on disk when this returns, its statements in a pipeline.
+
+        The act's first statement must be one that commits durably (`pulse.durably`). The commit is sent with whatever
+        the act has not read the answer of.
+
+        Args:
+            act: What to send; as `transact`, it is run once more where the connection was lost before the commit.
+            repeatable: It may happen twice: it is run once more also where the connection was lost in the commit.
+
+        Raises:
+            StoreUnavailable: The database does not answer.
+            SchemaOutdated: It does, without our tables.
+        """
+        committing = False
+
+        def whole() -> T:
+            nonlocal committing
+            with self.engine.connect() as connection, _lost_is_invalidated(connection) as driver, piped(driver):
+                pipeline = Pipeline(driver)
+                pipeline.begin()
+                result = act(pipeline)
+                committing = not repeatable
+                pipeline.commit()
+            return result
+
+        with self.translated():
+            try:
+                return whole()
+            except psycopg.Error as error:
+                if committing or not _is_lost(error):
+                    raise
+                return whole()
+
     def _once(self, act: Callable[[Connection], T]) -> T:
         with self.engine.connect() as connection:
             return act(connection)
@@ -106,19 +141,40 @@ class Database:
                 f"store {self.where}: no connection of its pool came free; raise pool_size", where=self.where
             ) from error
         except DBAPIError as error:
-            if (ours := self._translation(error)) is None:
+            if (ours := self._translation(error.orig, lost=error.connection_invalidated)) is None:
+                raise
+            raise ours from error
+        except psycopg.Error as error:
+            if (ours := self._translation(error, lost=False)) is None:
                 raise
             raise ours from error
 
-    def _translation(self, error: DBAPIError) -> SlackwaterError | None:
-        cause = (str(error.orig).strip() or type(error.orig).__name__).splitlines()[0]
-        if isinstance(error.orig, _UNKNOWN):
+    def _translation(self, error: BaseException | None, *, lost: bool) -> SlackwaterError | None:
+        cause = (str(error).strip() or type(error).__name__).splitlines()[0]
+        if isinstance(error, _UNKNOWN):
             return SchemaOutdated(f"store {self.where}: {cause}; run `slackwater migrate`")
-        if isinstance(error.orig, errors.InsufficientPrivilege):
+        if isinstance(error, errors.InsufficientPrivilege):
             return ConfigurationError(f"store {self.where}: {cause}; grant its user schema {self.schema!r}")
-        if error.connection_invalidated or isinstance(error.orig, _GONE):
+        if lost or isinstance(error, _GONE):
             return StoreUnavailable(f"store {self.where} does not answer: {cause}", where=self.where)
         return None
+
+
+def _is_lost(error: psycopg.Error) -> bool:
+    # Without a code: the client's own words for a connection that ended. 57P: the server's, as it goes.
+    return isinstance(error, _GONE) and (error.sqlstate is None or error.sqlstate.startswith("57P"))
+
+
+@contextmanager
+def _lost_is_invalidated(connection: Connection) -> Iterator[psycopg.Connection[Any]]:
+    """Give the driver's own connection; have the pool drop it where an error has cost it."""
+    driver: Any = connection.connection.dbapi_connection
+    try:
+        yield driver
+    except BaseException as error:
+        # What is under way in a pipeline cannot be told apart any more: begin anew rather than clean up.
+        connection.invalidate(error if isinstance(error, Exception) else None)
+        raise
 
 
 def open_database(address: str, *, schema: str, pool_size: int, statement_timeout: timedelta) -> Database:
@@ -179,6 +235,7 @@ def _settle_sessions(engine: Engine, statement_timeout: timedelta) -> None:
         connection.autocommit = True
         connection.execute(f"SET statement_timeout = {milliseconds}")
         connection.execute("SET timezone = 'UTC'")
+        connection.execute("SET default_transaction_isolation = 'read committed'")
         connection.autocommit = before
 
     event.listen(engine, "connect", settle)

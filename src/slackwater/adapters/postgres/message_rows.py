@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Table, Text, cast
+from sqlalchemy import ColumnElement, Table, Text, cast
 
 from slackwater.adapters import kept_messages
 from slackwater.core.message import Message
@@ -26,20 +26,19 @@ def written(message: Message | None) -> dict[str, Any]:
     }
 
 
-def read(row: Row[Any]) -> Message | None:
-    """Return the message of a row that was selected with `as_text`; None where it has none."""
-    values = row._mapping
-    if values["queue"] is None:
+def read(row: Any) -> Message | None:
+    """Return the message of a row, by its columns' names, that was selected with `as_text`; None where it has none."""
+    if row.queue is None:
         return None
     return Message(
-        job=values["job"],
-        task=values["task"],
-        queue=values["queue"],
-        headers=kept_messages.read(values["headers"]),
-        body=bytes(values["body"]),
-        content_type=values["content_type"],
-        content_encoding=values["content_encoding"],
-        properties=kept_messages.read(values["properties"]),
+        job=row.job,
+        task=row.task,
+        queue=row.queue,
+        headers=kept_messages.read(row.headers),
+        body=bytes(row.body),
+        content_type=row.content_type,
+        content_encoding=row.content_encoding,
+        properties=kept_messages.read(row.properties),
     )
 
 

@@ -51,13 +51,6 @@ def live(at: CTE) -> ColumnElement[bool]:
     return at.c.now <= func.greatest(leases.c.expires_at, at.c.up_since + leases.c.lives_for)
 
 
-def free(name: ColumnElement[str], at: CTE) -> ColumnElement[bool]:
-    """Return the condition that no live lease has this name at a moment."""
-    return (
-        ~select(literal(1)).select_from(leases).where(leases.c.name == name, live(at)).correlate_except(leases).exists()
-    )
-
-
 def beat(lives_for: timedelta | None) -> Update:
     """Move the pulse, for use as a part of another statement; waits for nobody.
 

@@ -35,7 +35,8 @@ from sqlalchemy.sql.dml import ReturningDelete
 
 from slackwater.adapters.postgres.batches import unnested
 from slackwater.adapters.postgres.database import Database
-from slackwater.adapters.postgres.pulse import clock, live, moment
+from slackwater.adapters.postgres.pipeline import Pipeline, Statement, arrays, batch_of
+from slackwater.adapters.postgres.pulse import clock, durably, live, moment
 from slackwater.adapters.postgres.run_rows import names
 from slackwater.adapters.postgres.tables import Instant, keys, leases, runs
 from slackwater.adapters.rounds import rounds
@@ -57,28 +58,37 @@ _FINISH: list[Column[Any]] = [
     Column("digest", Text),
     Column("ended_at", Instant),
 ]
+_HELD: list[Column[Any]] = [leases.c.name, leases.c.fence]
 _WAIT_FOR_LOCK = text("SET LOCAL lock_timeout = '1s'")
 
 
-def finish(connection: Connection, finishes: Sequence[Finish]) -> Delete | None:
-    """Record how bodies ended, and free their leases.
+class Finishing:
+    """The statements that record how bodies ended, for one schema."""
 
-    Returns:
-        What frees the leases that were locked; None where none was.
-    """
-    for part in rounds(finishes, by=lambda one: one.job):
-        rows = [_finish_row(one) for one in part]
-        batch = unnested(_FINISH, rows)
-        connection.execute(_ended_runs(batch))
-        if any(one.key is not None for one in part):
-            connection.execute(_ended_keys(batch))
-    held = [(one.lease, one.fence) for one in finishes if one.lease is not None and one.fence is not None]
-    if not held:
-        return None
-    ours = _fenced(held)
-    freed_names = set(connection.execute(freed(ours)).scalars())
-    left = [each for each in held if each[0] not in freed_names]
-    return delete(leases).where(_fenced(left)) if left else None
+    def __init__(self, schema: str) -> None:
+        batch, held = batch_of(_FINISH), batch_of(_HELD, called="held")
+        ours = tuple_(leases.c.name, leases.c.fence).in_(select(held.c.name, held.c.fence))
+        self._end_runs = Statement.of(_ended_runs(batch), schema=schema)
+        self._end_keys = Statement.of(_ended_keys(batch), schema=schema)
+        self._free = Statement.of(freed(ours), schema=schema)
+
+    def finish(self, pipeline: Pipeline, finishes: Sequence[Finish]) -> Delete | None:
+        """Record how bodies ended, and free their leases.
+
+        Returns:
+            What frees the leases that were locked; None where none was.
+        """
+        for part in rounds(finishes, by=lambda one: one.job):
+            values = arrays(_FINISH, [_finish_row(one) for one in part])
+            pipeline.send(self._end_runs, **values)
+            if any(one.key is not None for one in part):
+                pipeline.send(self._end_keys, **values)
+        held = [(one.lease, one.fence) for one in finishes if one.lease is not None and one.fence is not None]
+        if not held:
+            return None
+        freed_names = {row.name for row in pipeline.send(self._free, **arrays(_HELD, held, called="held"))}
+        left = [each for each in held if each[0] not in freed_names]
+        return delete(leases).where(_fenced(left)) if left else None
 
 
 def _finish_row(one: Finish) -> tuple[Any, ...]:
@@ -90,7 +100,9 @@ def _finish_row(one: Finish) -> tuple[Any, ...]:
 def _ended_runs(batch: FromClause) -> Insert:
     one = batch.c
     rows = (
-        select(one.job, one.tries, literal(1), false(), one.state, clock()).where(~_replaced(batch)).order_by(one.job)
+        select(one.job, one.tries, literal(1), false(), one.state, clock())
+        .where(durably(), ~_replaced(batch))
+        .order_by(one.job)
     )
     columns = [runs.c.job, runs.c.tries, runs.c.attempts, runs.c.handed_back, runs.c.state, runs.c.changed_at]
     new = insert(runs).from_select(columns, rows)
@@ -98,8 +110,14 @@ def _ended_runs(batch: FromClause) -> Insert:
     return new.on_conflict_do_update(
         index_elements=["job"],
         set_=changed | {"attempts": _attempts(new.excluded.tries)},
-        where=and_(runs.c.state.in_(_OPEN), runs.c.tries <= new.excluded.tries),
+        where=and_(_is_open(runs.c.state), runs.c.tries <= new.excluded.tries),
     )
+
+
+def _is_open(state: ColumnElement[str]) -> ColumnElement[bool]:
+    # Not IN, whose text is made at each call.
+    found: ColumnElement[bool] = state == names(_OPEN).any_()
+    return found
 
 
 def _attempts(tries: ColumnElement[int]) -> ColumnElement[int]:
@@ -118,7 +136,7 @@ def _ended_keys(batch: FromClause) -> Update:
     locked = (
         select(keys.c.name, one.key_state, one.digest, one.ended_at)
         .join_from(keys, batch, and_(keys.c.name == one.key, keys.c.job == one.job))
-        .where(keys.c.state.in_(_OPEN), ~superseded, ~_replaced(batch))
+        .where(_is_open(keys.c.state), ~superseded, ~_replaced(batch))
         .order_by(one.key)
         .with_for_update(of=keys)
         .cte("locked")
@@ -151,7 +169,7 @@ def _handed_back(batch: FromClause, *, boot: UUID | None) -> Insert:
     return new.on_conflict_do_update(
         index_elements=["job"],
         set_=changed | {"attempts": _attempts(new.excluded.tries)},
-        where=and_(runs.c.state.in_(_OPEN), runs.c.tries <= new.excluded.tries),
+        where=and_(_is_open(runs.c.state), runs.c.tries <= new.excluded.tries),
     )
 
 
@@ -198,5 +216,5 @@ def outdated(before: datetime) -> list[Delete]:
 
 
 def _fenced(held: Sequence[tuple[str, int]]) -> ColumnElement[bool]:
-    batch = unnested([leases.c.name, leases.c.fence], held)
+    batch = unnested(_HELD, held)
     return tuple_(leases.c.name, leases.c.fence).in_(select(batch.c.name, batch.c.fence))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -12,9 +12,11 @@ from sqlalchemy.orm import Session, scoped_session
 
 from slackwater.adapters.postgres import fencing, run_endings, run_rows
 from slackwater.adapters.postgres.database import Database
+from slackwater.adapters.postgres.pipeline import Pipeline
 from slackwater.adapters.postgres.pulse import beat, clock, quickly
+from slackwater.adapters.postgres.run_rows import RunRows, sorted_out
 from slackwater.adapters.postgres.tables import keys, leases, runs
-from slackwater.core.admission import Ask, Key, Lease, Run, WhenTaken
+from slackwater.core.admission import Ask, Key, Lease, LeaseRule, Run, WhenTaken
 from slackwater.core.admissions import Known, admit_each, announce_each
 from slackwater.ports.delivery import Announcement, Begun, Finish
 
@@ -24,6 +26,8 @@ class PostgresRuns:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._rows = run_rows.RunRows(database.schema)
+        self._finishing = run_endings.Finishing(database.schema)
 
     def begin(self, asks: Sequence[Ask]) -> Sequence[Begun]:
         """Decide for each delivery with `core.admission.admit`, and write what was decided.
@@ -31,21 +35,25 @@ class PostgresRuns:
         Raises:
             StoreUnavailable: The database does not answer; where that was at the commit, it may have been written.
         """
-        return self._database.transact(lambda connection: _begin(connection, asks)) if asks else []
+        if not asks:
+            return []
+        # In a pipeline of two waits: for what is known, and for the commit.
+        return self._database.pipe(lambda pipeline: _begin(self._rows, pipeline, asks), repeatable=False)
 
     def finish(self, finishes: Sequence[Finish]) -> None:
         """Record how bodies ended, and free their leases."""
         if not finishes:
             return
-        left = self._database.transact(lambda connection: run_endings.finish(connection, finishes))
+        left = self._database.pipe(lambda pipeline: self._finishing.finish(pipeline, finishes), repeatable=True)
         run_endings.free_later(self._database, left)
 
     def announce(self, announcements: Sequence[Announcement], *, at: datetime, stale_before: datetime) -> Sequence[str]:
         """Claim keys at dispatch; return for each the job that has the key now."""
         if not announcements:
             return []
-        return self._database.transact(
-            lambda connection: _announce(connection, announcements, at=at, stale_before=stale_before)
+        return self._database.pipe(
+            lambda pipeline: _announce(self._rows, pipeline, announcements, at=at, stale_before=stale_before),
+            repeatable=False,
         )
 
     def hand_back(self, jobs: Sequence[tuple[str, int]], *, boot: UUID | None = None) -> None:
@@ -126,43 +134,59 @@ class PostgresRuns:
         )
 
 
-def _begin(connection: Connection, asks: Sequence[Ask]) -> list[Begun]:
+def _begin(rows: RunRows, pipeline: Pipeline, asks: Sequence[Ask]) -> list[Begun]:
     leased = [ask.lease for ask in asks if ask.lease is not None]
     jobs, key_names = {ask.job for ask in asks}, {ask.key.name for ask in asks if ask.key is not None}
-    known_runs = run_rows.lock_runs(connection, jobs)
-    known_keys = run_rows.lock_keys(connection, key_names)
-    made = run_rows.make_leases(connection, [rule.name for rule in leased])
-    known_leases, locked = run_rows.lock_leases(
-        connection,
-        [*(rule.name for rule in leased), *(key.lease for key in known_keys.values() if key.lease is not None)],
-        replacing={rule.name for rule in leased if rule.when_taken is WhenTaken.REPLACE},
-    )
-    known = Known(runs=known_runs, keys=known_keys, leases=known_leases, locked=locked)
-    result = admit_each(asks, known, fences=run_rows.next_fences(connection, len(leased)))
-    run_rows.write_runs(connection, result.runs)
-    run_rows.write_keys(connection, result.keys)
-    run_rows.write_leases(connection, result.leases)
-    run_rows.remove_leases(connection, (made - result.leases.keys()) | result.ended)
-    run_rows.remove_empty(
-        connection,
-        jobs=jobs - known_runs.keys() - result.runs.keys(),
-        key_names=key_names - known_keys.keys() - result.keys.keys(),
+    known, made, fences = _locked(rows, pipeline, jobs=jobs, key_names=key_names, leased=leased)
+    result = admit_each(asks, known, fences=fences)
+    rows.write(pipeline, runs_=result.runs, keys_=result.keys, taken=result.leases)
+    rows.remove_leases(pipeline, (made - result.leases.keys()) | result.ended)
+    rows.remove_empty(
+        pipeline,
+        jobs=jobs - known.runs.keys() - result.runs.keys(),
+        key_names=key_names - known.keys.keys() - result.keys.keys(),
     )
     return [Begun(admission=admission, fence=fence) for admission, fence in result.decided]
 
 
+def _locked(
+    rows: RunRows, pipeline: Pipeline, *, jobs: Collection[str], key_names: Collection[str], leased: list[LeaseRule]
+) -> tuple[Known, frozenset[str], list[int]]:
+    """Lock what a decision needs; return what is known, the leases that were made, and a fence for each one asked."""
+    wanted = {rule.name for rule in leased}
+    replacing = {rule.name for rule in leased if rule.when_taken is WhenTaken.REPLACE}
+    # All is sent before the first answer is read.
+    runs_sent, keys_sent = rows.lock_runs(pipeline, jobs), rows.lock_keys(pipeline, key_names)
+    made_sent = rows.make_leases(pipeline, wanted)
+    leases_sent = rows.lock_leases(pipeline, wanted, of_keys=key_names, replacing=replacing)
+    fences_sent = rows.next_fences(pipeline, len(leased))
+    known_runs, known_keys = runs_sent(), keys_sent()
+    asked = wanted | {key.lease for key in known_keys.values() if key.lease is not None}
+    made = made_sent()
+    known_leases, locked = sorted_out(leases_sent(), asked, replacing=replacing)
+    known = Known(runs=known_runs, keys=known_keys, leases=known_leases, locked=locked)
+    return known, made, fences_sent()
+
+
 def _announce(
-    connection: Connection, announcements: Sequence[Announcement], *, at: datetime, stale_before: datetime
+    rows: RunRows,
+    pipeline: Pipeline,
+    announcements: Sequence[Announcement],
+    *,
+    at: datetime,
+    stale_before: datetime,
 ) -> tuple[str, ...]:
-    known_keys = run_rows.lock_keys(connection, {one.key.name for one in announcements})
-    holders = [key.lease for key in known_keys.values() if key.lease is not None]
-    known_leases, locked = run_rows.lock_leases(connection, holders)
+    names = {one.key.name for one in announcements}
+    keys_sent, leases_sent = rows.lock_keys(pipeline, names), rows.lock_leases(pipeline, (), of_keys=names)
+    known_keys = keys_sent()
+    holders = {key.lease for key in known_keys.values() if key.lease is not None}
+    known_leases, locked = sorted_out(leases_sent(), holders)
     result = announce_each(
         [(one.job, one.key) for one in announcements],
         Known(keys=known_keys, leases=known_leases, locked=locked),
         at=at,
         stale_before=stale_before,
     )
-    run_rows.write_keys(connection, result.keys)
-    run_rows.remove_leases(connection, result.ended)
+    rows.write(pipeline, runs_={}, keys_=result.keys, taken={})
+    rows.remove_leases(pipeline, result.ended)
     return result.jobs

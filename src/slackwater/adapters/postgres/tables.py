@@ -217,6 +217,14 @@ holds = Table(
     *_message_columns(nullable=False),
 )
 Index("holds_lane_idx", holds.c.lane, holds.c.not_before, holds.c.held_at, holds.c.job)
+Index(
+    "holds_waiting_idx",
+    holds.c.lane,
+    holds.c.not_before,
+    holds.c.held_at,
+    holds.c.job,
+    postgresql_where=holds.c.waits_for.is_not(None),
+)
 Index("holds_waits_for_idx", holds.c.waits_for, holds.c.not_before, postgresql_where=holds.c.waits_for.is_not(None))
 Index("holds_start_by_idx", holds.c.start_by, postgresql_where=holds.c.start_by.is_not(None))
 

@@ -87,6 +87,12 @@ def _holds() -> None:
     )
     op.create_index("holds_lane_idx", "holds", ["lane", "not_before", "held_at", "job"])
     op.create_index(
+        "holds_waiting_idx",
+        "holds",
+        ["lane", "not_before", "held_at", "job"],
+        postgresql_where=sa.text("waits_for IS NOT NULL"),
+    )
+    op.create_index(
         "holds_waits_for_idx", "holds", ["waits_for", "not_before"], postgresql_where=sa.text("waits_for IS NOT NULL")
     )
     op.create_index("holds_start_by_idx", "holds", ["start_by"], postgresql_where=sa.text("start_by IS NOT NULL"))
