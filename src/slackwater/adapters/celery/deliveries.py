@@ -29,10 +29,11 @@ from slackwater.adapters.celery.rules import arguments_of, rules_of
 from slackwater.adapters.celery.successors import Successors, send_all
 from slackwater.core.admission import Admit, Ask, Bury, Resolve, Wait
 from slackwater.core.delivery import Delivery, DeliveryRules, ask_of
-from slackwater.core.guard import Expire, may_start
+from slackwater.core.guard import Expire
 from slackwater.core.job import JobState
 from slackwater.core.lane import Lane
 from slackwater.engine.job_run import JobRuns
+from slackwater.engine.lateness import Lateness
 from slackwater.errors import StoreUnavailable
 from slackwater.ports import Clock, Finish
 
@@ -47,6 +48,7 @@ class Deliveries:
     Attributes:
         lanes: By name.
         clock: The two clocks.
+        lateness: Decides what is late.
         runs: Asks and tells the store.
         ends: Ends jobs without their body.
         letters: Keeps dead letters and waiting jobs.
@@ -57,6 +59,7 @@ class Deliveries:
 
     lanes: Mapping[str, Lane]
     clock: Clock
+    lateness: Lateness
     runs: JobRuns
     ends: Ends
     letters: Letters
@@ -113,12 +116,15 @@ class Deliveries:
 
     def _late(self, call: _Call, ask: Ask | None) -> Any:
         delivery, mark = call.delivery, call.delivery.mark
-        keyed = ask is not None and ask.key is not None
-        verdict = may_start(mark, now=self.clock.calendar(), may_have_had_effect=keyed and delivery.redelivered)
-        if mark is None or not isinstance(verdict, Expire):
+        verdict = self.lateness.verdict(mark, may_have_had_effect=_repeats(delivery, ask))
+        if mark is None or not isinstance(verdict, Expire) or self._began_before(delivery, ask):
             return None
         told = self.ends.expire(job=delivery.job, task=delivery.task, mark=mark, verdict=verdict, request=call.request)
         return ignored(JobState.EXPIRED if told else JobState.DUPLICATE, verdict.reason)
+
+    def _began_before(self, delivery: Delivery, ask: Ask | None) -> bool:
+        """Tell whether a late job with a key had begun all the same: one that waited in the store lost the flag."""
+        return ask is not None and ask.key is not None and self.runs.has_begun(delivery.job)
 
     def _ended_before(self, call: _Call, ask: Ask | None, state: JobState, error: BaseException | None) -> Any:
         """Tell the store what an earlier delivery could not: it died after it had told the result backend."""
@@ -145,7 +151,8 @@ class Deliveries:
                 self._finish(ask, None, JobState.DUPLICATE, digest=None)
                 return ignored(JobState.DUPLICATE, admission.reason)
             case Wait():
-                self.letters.hold(call.delivery, admission, request=call.request)
+                repeats = _repeats(call.delivery, ask) or self._began_before(call.delivery, ask)
+                self.letters.hold(call.delivery, admission, may_have_had_effect=repeats, request=call.request)
                 return ignored(JobState.HELD, admission.reason)
             case Bury():
                 self.letters.bury(call.delivery, admission, request=call.request)
@@ -213,6 +220,11 @@ class _Call:
 
     def arguments(self) -> Mapping[str, Any]:
         return arguments_of(self.task, self.args, self.kwargs)
+
+
+def _repeats(delivery: Delivery, ask: Ask | None) -> bool:
+    """Tell whether a job with a key was delivered before, so that it may have had its effect."""
+    return ask is not None and ask.key is not None and (delivery.redelivered or delivery.tries > 0)
 
 
 def outcome(ended: Any) -> tuple[JobState, BaseException | None]:
