@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,6 +15,7 @@ from rich.table import Table
 from slackwater.app import Slackwater
 from slackwater.cli.balancer import probe_of
 from slackwater.cli.main import load_shared
+from slackwater.core.dead_letter import Pause
 from slackwater.core.occurrence import Occurrence
 from slackwater.core.reading import LaneReading, Presence
 from slackwater.errors import ConfigurationError
@@ -29,6 +30,7 @@ class Status:
     now: datetime
     readings: Sequence[LaneReading]
     workers: Sequence[Presence]
+    pauses: Mapping[str, Pause]
     occurrences: Sequence[Occurrence]
     findings: Sequence[str]
     notes: Sequence[str]
@@ -54,6 +56,7 @@ def read(sw: Slackwater) -> Status:
         now=sw.clock.run(),
         readings=probe_of(sw).read(),
         workers=sw.store.presence.all(),
+        pauses={one.lane: one for one in sw.store.dead_letters.pauses()},
         occurrences=sw.store.occurrences.since(sw.clock.calendar() - LOOK_BACK),
         findings=_findings(sw),
         notes=sw.notes(),
@@ -95,7 +98,7 @@ def to_json(sw: Slackwater, status: Status) -> dict[str, Any]:
 def _lane_json(sw: Slackwater, reading: LaneReading, status: Status) -> dict[str, Any]:
     lane = sw.lanes[reading.lane]
     living = [one.lanes[lane.name] for one in status.workers if one.alive(status.now) and lane.name in one.lanes]
-    expired: dict[str, int] = {}
+    pause, expired = status.pauses.get(lane.name), dict[str, int]()
     for counts in living:
         for reason, count in counts.expired.items():
             expired[reason] = expired.get(reason, 0) + count
@@ -113,6 +116,7 @@ def _lane_json(sw: Slackwater, reading: LaneReading, status: Status) -> dict[str
         "protected": lane.protected,
         "pool": str(lane.pool),
         "niceness": lane.niceness,
+        "paused": None if pause is None else {"until": pause.until.isoformat(), "reason": pause.reason},
         "waits_on": [resource.name for resource in lane.waits_on],
     }
 
@@ -144,6 +148,14 @@ def show(sw: Slackwater, status: Status, console: Console) -> None:
             ", ".join(resource.name for resource in lane.waits_on),
         )
     console.print(lanes)
+    for pause in status.pauses.values():
+        console.print(
+            f"lane {pause.lane} is paused until {pause.until:%H:%M:%S} UTC: {pause.reason}; "
+            f"slackwater dead list --lane {pause.lane}, then slackwater dead resume {pause.lane}",
+            soft_wrap=True,
+            markup=False,
+            highlight=False,
+        )
     for finding in status.findings:
         console.print(f"workers and balancer refuse to start: {finding}", soft_wrap=True, markup=False, highlight=False)
     for note in status.notes:
