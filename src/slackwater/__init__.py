@@ -8,7 +8,7 @@ from slackwater.core.cadence import Crontab, Interval, crontab, every
 from slackwater.core.job import JobState
 from slackwater.core.lane import Lane, Pool
 from slackwater.core.occurrence import Occurrence, OccurrenceState
-from slackwater.core.reading import LaneReading
+from slackwater.core.reading import LaneReading, Presence
 from slackwater.core.resource import Resource, ResourceKind, host, model, peer
 from slackwater.core.retry import Backoff
 from slackwater.core.schedule import Entry, Schedule
@@ -29,6 +29,7 @@ __all__ = [
     "Occurrence",
     "OccurrenceState",
     "Pool",
+    "Presence",
     "Published",
     "Resource",
     "ResourceKind",

@@ -16,7 +16,16 @@ from celery import Celery
 from slackwater.adapters.brokers.dead_letters import Drain
 from slackwater.adapters.brokers.queues import refused_queues
 from slackwater.adapters.celery.broker_letters import BrokerLetters
-from slackwater.adapters.celery.configuration import configure, conflicts, is_redis, queues_of
+from slackwater.adapters.celery.canary import add_canary
+from slackwater.adapters.celery.configuration import (
+    configure,
+    conflicts,
+    is_redis,
+    misrouted,
+    own_queue,
+    queues_of,
+    routed_queue,
+)
 from slackwater.adapters.celery.delivering import Delivering
 from slackwater.adapters.celery.fan_out import AnyTask, FanOut, FanOuts
 from slackwater.adapters.celery.fence import Fence, fence_here, fenced
@@ -103,6 +112,7 @@ class Slackwater:
         install(app, delivering.seam)
         registry: Any = app  # the stubs leave the registry out
         registry._tasks = GuardedRegistry(registry._tasks, delivering.deliveries)
+        add_canary(app, store=lambda: self.store, clock=self.clock)
         setattr(app, _ATTRIBUTE, self)
         self._worker_life = WorkerLife(
             app=app,
@@ -114,7 +124,7 @@ class Slackwater:
             settings=self.settings,
             realm=self.realm,
             dead_workers=self.dead_workers,
-            check_broker=self.check_broker,
+            check=self._check_as_worker,
         )
         self._worker_life.follow_signals()
 
@@ -196,8 +206,13 @@ class Slackwater:
 
         Raises:
             BrokerUnavailable: Not confirmed after several tries.
-            ConfigurationError: The task keeps no result, so nothing could tell how its jobs end.
+            ConfigurationError: The task has no lane; or it keeps no result, so nothing could tell how its jobs end.
         """
+        if self.lane_of(str(task.name)) is None:
+            raise ConfigurationError(
+                f"task {task.name} has no lane, so nobody need read its queue: a fan-out's jobs run in a lane; "
+                "give it lane=..."
+            )
         if getattr(task, "ignore_result", False):
             raise ConfigurationError(
                 f"task {task.name}: a fan-out's jobs are followed by their results; remove ignore_result=True"
@@ -277,17 +292,45 @@ class Slackwater:
         """End a held job whose `start_by` has passed, for whoever waits on its result."""
         self._delivering.letters.expire(held)
 
+    def adopt_schedule(self, since: datetime | None = None) -> tuple[str, ...]:
+        """Count the entries that the store has not seen before from an instant on; it knows the others already.
+
+        A balancer that first looks later publishes what fell due since. Safe to repeat.
+
+        Args:
+            since: Instant of the calendar; None takes now.
+
+        Returns:
+            The names of those that were new.
+        """
+        at, known = since or self.clock.calendar(), self.store.occurrences.watermarks()
+        new = tuple(name for name in self.schedule.entries if name not in known)
+        if new:
+            self.store.occurrences.admit([], watermarks=dict.fromkeys(new, at))
+        return new
+
     def check(self) -> None:
         """Make sure that the application can run as it is.
 
         Raises:
-            ConfigurationError: All that is wrong: conflicting settings, tasks in unknown lanes, entries without task.
+            ConfigurationError: All that is wrong: conflicting settings and routes, tasks in unknown lanes, entries
+                without task.
         """
         self.app.finalize(auto=True)
         self.app.loader.import_default_modules()
-        found = [*conflicts(self.app), *self._unknown_lanes(), *self._unknown_tasks(), *self._wrong_rules()]
+        found = [
+            *conflicts(self.app),
+            *misrouted(self.app, self.queues),
+            *self._unknown_lanes(),
+            *self._unknown_tasks(),
+            *self._wrong_rules(),
+        ]
         if found:
             raise ConfigurationError(*found)
+
+    def _check_as_worker(self, lanes: Iterable[str]) -> None:
+        self.check()
+        self.check_broker(lanes)
 
     def check_broker(self, lanes: Iterable[str]) -> None:
         """Make sure that RabbitMQ will do what lanes need; nothing is asked of Valkey.
@@ -316,7 +359,11 @@ class Slackwater:
 
     def notes(self) -> list[str]:
         """List what is allowed and may still surprise: tasks that opt out of a delivery setting, or have no lane."""
-        own = {name: task for name, task in sorted(self.app.tasks.items()) if not name.startswith("celery.")}
+        own = {
+            name: task
+            for name, task in sorted(self.app.tasks.items())
+            if not name.startswith(("celery.", "slackwater."))
+        }
         early = [
             f"task {name}: acks_late=False; it is lost when its worker dies"
             for name, task in own.items()
@@ -324,12 +371,16 @@ class Slackwater:
         ]
         if not is_redis(self.app):
             early += unlimited(self.app, self._tasks_of(self.lanes), timeout=self.settings.rabbitmq_consumer_timeout)
-        without = [name for name, task in own.items() if getattr(task, "lane", None) is None]
-        if not without:
-            return early
-        more = f" and {len(without) - NAMED} more" if len(without) > NAMED else ""
-        named = ", ".join(without[:NAMED])
-        return [*early, f"no lane has {named}{more}: no lane's worker or reading knows of them; give each lane=..."]
+        return [*early, *self._without_lane(own)]
+
+    def _without_lane(self, tasks: Mapping[str, Any]) -> list[str]:
+        by_queue: dict[str, list[str]] = {}
+        for name, task in tasks.items():
+            if getattr(task, "lane", None) is None:
+                queue = own_queue(task) or routed_queue(self.app, name) or str(self.app.conf.task_default_queue)
+                by_queue.setdefault(queue, []).append(name)
+        lanes = {queue: lane for lane, queue in self.queues.items()}
+        return [_laneless(names, queue, read_by=lanes.get(queue)) for queue, names in by_queue.items()]
 
     def _unknown_lanes(self) -> list[str]:
         found: list[str] = []
@@ -362,3 +413,12 @@ class Slackwater:
             hint = f"did you mean {near[0]!r}?" if near else "import its module, or name it with Entry(task=...)"
             found.append(f"entry {name!r}: no task is registered as {task!r}; {hint}")
         return found
+
+
+def _laneless(names: Sequence[str], queue: str, *, read_by: str | None) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    named = f"{', '.join(names[:NAMED])}{more}"
+    has, goes = ("task", "has no lane: it goes") if len(names) == 1 else ("tasks", "have no lane: they go")
+    if read_by is not None:
+        return f"{has} {named} {goes} to the queue of lane {read_by}, uncounted; give each lane={read_by!r}"
+    return f"{has} {named} {goes} to queue {queue}, which no lane's worker reads; give each lane=..."

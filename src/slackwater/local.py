@@ -13,7 +13,7 @@ from slackwater.adapters.embedded.child import Child, ChildDied, ChildNotReady
 from slackwater.adapters.embedded.parent_death import follow_parent
 from slackwater.adapters.embedded.postgres import PostgreSQL
 from slackwater.adapters.embedded.run_folder import Data, RunFolder, RunFolderInUse
-from slackwater.adapters.embedded.servers import Servers, masked
+from slackwater.adapters.embedded.servers import ServerPlan, Servers, masked
 from slackwater.adapters.embedded.stop_signals import StopSignals
 from slackwater.adapters.embedded.supervisor import StartInterrupted, Supervisor
 from slackwater.adapters.embedded.valkey import Valkey
@@ -26,6 +26,7 @@ __all__ = [
     "PostgreSQL",
     "RunFolder",
     "RunFolderInUse",
+    "ServerPlan",
     "Servers",
     "StartInterrupted",
     "StopSignals",

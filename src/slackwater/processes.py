@@ -24,6 +24,16 @@ def environment(servers: Servers, *, base: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def unread_backend(environ: Mapping[str, str]) -> str | None:
+    """Say that a result backend in the environment is not used by a run on this machine; None where there is none."""
+    if not environ.get("CELERY_RESULT_BACKEND"):
+        return None
+    return (
+        "CELERY_RESULT_BACKEND is not used: results are kept on the broker, "
+        "or on a Valkey of this run's where the broker is a RabbitMQ"
+    )
+
+
 def balancer(app: str, *, env: Mapping[str, str], logs: Path) -> Child:
     """Describe the balancer's process."""
     return python("balancer", ["slackwater", "-v", "-A", app, "balancer"], env=env, logs=logs)

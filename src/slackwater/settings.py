@@ -48,6 +48,8 @@ class Settings:
         letters_kept_for: Dead letters are deleted after that long.
         flood_count: So many dead letters of one lane and cause within a minute, and nearly all that end: a pause.
         pause_for: How long a flooded lane takes no work.
+        canary_every: How often a canary is sent through each lane.
+        canary_within: A lane that has not run its canary for that long does not consume, whatever its workers say.
         full_letters_per_cause: Open dead letters of one lane and cause that keep their message.
 
     Raises:
@@ -77,6 +79,8 @@ class Settings:
     letters_kept_for: timedelta = timedelta(days=30)
     flood_count: int = 50
     pause_for: timedelta = timedelta(minutes=5)
+    canary_every: timedelta = timedelta(seconds=15)
+    canary_within: timedelta = timedelta(seconds=60)
     full_letters_per_cause: int = 1_000
 
     def __post_init__(self) -> None:

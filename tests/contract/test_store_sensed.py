@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from uuid import UUID
 
+from slackwater.core.canary import Canary
 from slackwater.core.reading import LaneCounts, LaneReading, Presence
 from slackwater.ports import Store
 
@@ -29,6 +30,26 @@ def presence(worker: str = "network@one", *, boot: UUID = OLD_BOOT, started_at: 
             "compute": LaneCounts(slots=1),
         },
     )
+
+
+def test_a_canary_waits_from_the_oldest_that_is_not_answered(store: Store) -> None:
+    store.canaries.send("network", at=NOW)
+    store.canaries.send("network", at=NOW + SECOND)
+    store.canaries.send("compute", at=NOW)
+    assert store.canaries.all() == [Canary(lane="compute", sent_at=NOW), Canary(lane="network", sent_at=NOW)]
+    assert store.canaries.all()[1].silent(NOW + 3 * SECOND, within=2 * SECOND)
+    assert not store.canaries.all()[1].silent(NOW + 2 * SECOND, within=2 * SECOND)
+
+
+def test_an_answer_ends_the_waiting_and_an_older_one_changes_nothing(store: Store) -> None:
+    store.canaries.send("network", at=NOW)
+    store.canaries.answer("network", at=NOW + 2 * SECOND, worker="a")
+    store.canaries.answer("network", at=NOW + SECOND, worker="b")
+    [canary] = store.canaries.all()
+    assert (canary.answered_at, canary.worker, canary.waits) == (NOW + 2 * SECOND, "a", False)
+    store.canaries.send("network", at=NOW + 5 * SECOND)
+    [canary] = store.canaries.all()
+    assert (canary.sent_at, canary.waits) == (NOW + 5 * SECOND, True)
 
 
 def test_a_presence_comes_back_as_it_was_said(store: Store) -> None:

@@ -20,6 +20,13 @@ def test_each_lane_has_a_worker_process_of_its_own(tmp_path: Path) -> None:
     assert workers[0].env == {"A": "1"}
 
 
+def test_a_result_backend_that_is_not_used_is_told() -> None:
+    assert processes.unread_backend({"PATH": "/bin"}) is None
+    told = processes.unread_backend({"CELERY_RESULT_BACKEND": "garbage://x"})
+    assert told is not None
+    assert told.startswith("CELERY_RESULT_BACKEND is not used: results are kept on the broker")
+
+
 def test_the_environment_names_the_servers_where_celery_and_we_look_for_them() -> None:
     servers = Servers(broker_url="amqp://b", backend_url="redis://r", store_url="postgresql://s")
     assert processes.environment(servers, base={"KEPT": "yes"}) == {

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import math
 import signal
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +55,7 @@ def cli() -> None:
     "--report",
     type=click.Path(path_type=Path, dir_okay=False),
     default=None,
+    show_default="morning-report.json in the folder",
     help="Write the morning report here as JSON, page and picture beside it as .html and .svg.",
 )
 @click.option(
@@ -83,7 +86,8 @@ def night(plan: str, **options: Any) -> None:
     """Run one compressed night for real, show it live, and print the morning report.
 
     Starts Valkey and PostgreSQL (unless URLs are given), the outside world, the balancer and a worker for each lane;
-    stops everything at the end. Exit codes: 0 the report's checks all hold, 1 one does not, 2 the night could not run.
+    stops everything at the end. Exit codes: 0 the report's checks all hold, 1 one does not, 2 the night could not run
+    or was stopped.
     """
     from nightshift.night import run_night  # late: --help answers at once
     from nightshift.stage import NightOptions
@@ -102,12 +106,18 @@ def people(script: Path) -> None:
 
 
 def main() -> None:
-    """Run the command line; an expected error is one clear line."""
+    """Run the command line; an expected error is one clear line, any other a traceback, and never exit code 1."""
+    for stream in (sys.stdout, sys.stderr):  # a terminal without our signs and umlauts shows others in their place
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     signal.signal(signal.SIGTERM, _interrupted)  # until the night itself listens; loading its parts takes seconds
     try:
         _run()
     except KeyboardInterrupt:
         click.echo("nightshift: stopped before the night had begun; nothing is left running", err=True)
+        sys.exit(EXIT_CANNOT_RUN)
+    except Exception:  # noqa: BLE001 - Python's own exit code for it is 1, which means a check that does not hold
+        traceback.print_exc()
         sys.exit(EXIT_CANNOT_RUN)
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):  # all is done: one more changes nothing but the exit code

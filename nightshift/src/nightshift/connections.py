@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from threading import RLock
 from typing import Any, TypeVar, cast
 
@@ -16,6 +17,7 @@ from nightshift.banking.client import AggregatorClient
 from nightshift.banking.pacing import CallPacer
 from nightshift.documents.reading import ReceiptReader
 from nightshift.filings.client import FilingClient
+from nightshift.peers import RetryRule
 from nightshift.settings import NightSettings
 from nightshift.tokens import AGGREGATOR, GATEWAY, Credentials, TokenSource
 
@@ -61,14 +63,22 @@ class Connections:
                 f"{self.settings.prefix}aggregator",
                 calls_per_second=self.settings.calls_per_second,
             )
-            return AggregatorClient(self.settings.world_url, self._tokens(AGGREGATOR), pacer=pacer)
+            return AggregatorClient(self.settings.world_url, self._tokens(AGGREGATOR), pacer=pacer, rule=self._patience)
 
         return self._once("aggregator", make)
 
     @property
     def gateway(self) -> FilingClient:
         """Return the client of the filing gateway."""
-        return self._once("gateway", lambda: FilingClient(self.settings.world_url, self._tokens(GATEWAY)))
+
+        def make() -> FilingClient:
+            return FilingClient(self.settings.world_url, self._tokens(GATEWAY), rule=self._patience)
+
+        return self._once("gateway", make)
+
+    @property
+    def _patience(self) -> RetryRule:
+        return RetryRule(timeout=timedelta(seconds=self.settings.call_timeout_s))
 
     def _tokens(self, audience: str) -> TokenSource:
         return TokenSource(Credentials.read(self.settings.credentials), audience=audience)

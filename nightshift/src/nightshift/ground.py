@@ -18,13 +18,15 @@ from nightshift.errors import NightError
 from slackwater.local import masked
 
 Tell = Callable[[str], None]
+CONNECT_WITHIN_S = 5
 AMQP = frozenset({"amqp", "amqps", "pyamqp"})
 
 
-def engine_of(url: str) -> Engine:
+def engine_of(url: str, *, connect_within_s: int | None = None) -> Engine:
     """Open an engine with psycopg 3, whatever way the URL names PostgreSQL."""
-    parsed = make_url(url)
-    return create_engine(parsed.set(drivername="postgresql+psycopg"))
+    parsed = make_url(url).set(drivername="postgresql+psycopg")
+    bound = {} if connect_within_s is None else {"connect_timeout": connect_within_s}
+    return create_engine(parsed, connect_args=bound)
 
 
 def first_line(error: BaseException) -> str:
@@ -33,17 +35,8 @@ def first_line(error: BaseException) -> str:
     return told.splitlines()[0] if told else type(error).__name__
 
 
-@contextmanager
-def own_database(server_url: str, name: str, *, left_behind: Tell | None = None) -> Iterator[str]:
-    """Create a database for one night on a server, and drop it afterwards.
-
-    Args:
-        server_url: The server.
-        name: The database's.
-        left_behind: Told if it could not be dropped; None where that is all the same, since the server is ours.
-
-    Yields:
-        Its URL.
+def create_database(server_url: str, name: str) -> str:
+    """Create a database on a server; return its URL.
 
     Raises:
         NightError: The server refuses.
@@ -55,8 +48,27 @@ def own_database(server_url: str, name: str, *, left_behind: Tell | None = None)
             f"database server {masked(server_url)}: cannot create a database for the night ({first_line(error)}); "
             "give the user CREATEDB"
         ) from error
+    return make_url(server_url).set(database=name, drivername="postgresql+psycopg").render_as_string(False)
+
+
+@contextmanager
+def own_database(server_url: str, name: str, *, left_behind: Tell | None = None) -> Iterator[str]:
+    """Create a database for one night on a server, and drop it afterwards.
+
+    Args:
+        server_url: The server.
+        name: The database's.
+        left_behind: Told if it could not be dropped; None where that is all the same.
+
+    Yields:
+        Its URL.
+
+    Raises:
+        NightError: The server refuses.
+    """
+    url = create_database(server_url, name)
     try:
-        yield make_url(server_url).set(database=name, drivername="postgresql+psycopg").render_as_string(False)
+        yield url
     finally:
         drop_database(server_url, name, left_behind=left_behind)
 
@@ -80,7 +92,7 @@ def drop_database(server_url: str, name: str, *, left_behind: Tell | None) -> bo
 
 
 def _administrate(server_url: str, statement: str) -> None:
-    engine = engine_of(server_url).execution_options(isolation_level="AUTOCOMMIT")
+    engine = engine_of(server_url, connect_within_s=CONNECT_WITHIN_S).execution_options(isolation_level="AUTOCOMMIT")
     try:
         with engine.connect() as connection:
             connection.execute(text(statement))

@@ -24,6 +24,7 @@ from slackwater import Published, Slackwater
 from slackwater.inspection import mark_of
 
 PUBLISHED, STARTED, ENDED, CLICKED, ANSWERED = "published", "started", "ended", "clicked", "answered"
+SWEPT = "swept"
 
 
 @dataclass(kw_only=False)
@@ -87,7 +88,7 @@ def follow(app: Celery, sw: Slackwater, journal: Journal) -> None:
         journal.write_all([_published(one) for one in jobs])
 
     def started(task_id: str = "", task: Any = None, **_: Any) -> None:
-        if task is not None and task.app is app:
+        if _is_ours(app, task):
             mark = mark_of(task.request)
             journal.write(
                 STARTED,
@@ -101,13 +102,18 @@ def follow(app: Celery, sw: Slackwater, journal: Journal) -> None:
             )
 
     def ended(task_id: str = "", task: Any = None, state: str | None = None, **_: Any) -> None:
-        if task is not None and task.app is app:
+        if _is_ours(app, task):
             journal.write(ENDED, job=task_id, state=state or "")
 
     sw.on_published(published)
     app.__dict__["journal_receivers"] = (started, ended)  # signals hold their receivers weakly
     signals.task_prerun.connect(started)
     signals.task_postrun.connect(ended)
+
+
+def _is_ours(app: Celery, task: Any) -> bool:
+    """Tell whether a task is the product's own: it has a lane."""
+    return task is not None and task.app is app and getattr(task, "lane", None) is not None
 
 
 def _published(one: Published) -> dict[str, object]:

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.padding import Padding
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
@@ -19,7 +20,7 @@ from rich.text import Text
 from nightshift.course import Span
 from nightshift.errors import NightError
 from nightshift.schedule import ZONE
-from slackwater import LaneReading, Occurrence, OccurrenceState, Slackwater
+from slackwater import LaneReading, Occurrence, OccurrenceState, Presence, Slackwater
 
 MARKS = {
     OccurrenceState.DUE: "○",
@@ -33,6 +34,10 @@ MARKS = {
 LINE_EVERY_S = 10.0
 LOOK_BACK = timedelta(seconds=15)
 BAR, BAR_WHERE_NARROW, WIDE = 20, 6, 80
+HEADS = ("lane", "slots in use", "running", "waiting", "oldest")
+COLUMNS = ((0, 1, 2, 3, 4), (0, 2, 3, 4), (0, 2, 3))
+"""Which of the heads are shown: all of them, or the most that there is room for."""
+BETWEEN = 2
 
 
 class NightConsole(Console):
@@ -54,6 +59,7 @@ class Screen:
     span: Span
     _live: Live | None = field(default=None, init=False)
     _next_line: float = field(default=0.0, init=False)
+    _silent: set[str] = field(default_factory=set, init=False)
 
     def __enter__(self) -> Screen:
         """Take the screen, where there is one."""
@@ -72,10 +78,11 @@ class Screen:
         if self._live is None and time.monotonic() < self._next_line:
             return
         self._next_line = time.monotonic() + LINE_EVERY_S
-        calendar = self.sw.clock.calendar()
+        calendar = min(self.sw.clock.calendar(), self.span.ends_at)
         if calendar < self.span.starts_at:
             self._print_or_update(f"the night begins at {_clock(self.span.starts_at)}, in a moment")
             return
+        self._tell_silent()
         readings = latest(self.sw, now=self.sw.clock.run())
         occurrences = self.sw.store.occurrences.since(self.span.starts_at)
         if self._live is None:
@@ -83,11 +90,28 @@ class Screen:
         else:
             self._print_or_update(picture(calendar, readings, occurrences, span=self.span, width=self.console.width))
 
+    def _tell_silent(self) -> None:
+        """Say once of each worker that it has given no sign of life for longer than one counts."""
+        workers, now = self.sw.store.presence.all(), self.sw.clock.run()
+        for each in silences([one for one in workers if one.worker not in self._silent], self.sw, now=now):
+            self.console.print(each, soft_wrap=self._live is None, highlight=False, markup=False)
+        self._silent = {one.worker for one in workers if not one.alive(now)}
+
     def _print_or_update(self, shown: RenderableType) -> None:
         if self._live is None:
             self.console.print(shown, soft_wrap=True, highlight=False)
         else:
             self._live.update(shown)
+
+
+def silences(workers: Sequence[Presence], sw: Slackwater, *, now: datetime) -> list[str]:
+    """Return a line for each worker that has been silent for longer than its presence counts."""
+    silent = [one for one in workers if not one.alive(now)]
+    return [
+        f"worker {one.worker} is silent since {_clock(sw.settings.tempo.calendar_at(one.refreshed_at))} "
+        f"(pid {one.pid}): it hangs, or cannot reach the store"
+        for one in silent
+    ]
 
 
 def latest(sw: Slackwater, *, now: datetime) -> list[LaneReading]:
@@ -109,16 +133,31 @@ def picture(
     """Return the night's state as a small screen."""
     whole = (span.ends_at - span.starts_at).total_seconds()
     passed = min(max((calendar - span.starts_at).total_seconds(), 0.0), whole)
-    lanes = Table(box=None, pad_edge=False)
-    for heading in ("lane", "slots in use", "running", "waiting", "oldest"):
-        lanes.add_column(heading, no_wrap=True)
-    for one in readings:
-        bar = _bar(one, BAR if width >= WIDE else BAR_WHERE_NARROW)
-        lanes.add_row(one.lane, bar, _count(one.running), _count(one.ready), _age(one.oldest_age))
+    lanes = _lanes(readings, width=width)
     head = Text(f"{_clock(calendar)} Berlin", style="bold")
-    parts: list[RenderableType] = [head, ProgressBar(total=whole, completed=passed, width=min(60, width)), lanes]
-    parts += [Text(_occurrence(one), no_wrap=True, overflow="ellipsis") for one in occurrences]
+    bar = Padding(ProgressBar(total=whole, completed=passed, width=min(60, width)))  # which alone would end no line
+    parts: list[RenderableType] = [head, bar, lanes]
+    parts += [Text(_occurrence(one)) for one in occurrences]
     return Group(*parts)
+
+
+def _lanes(readings: Sequence[LaneReading], *, width: int) -> RenderableType:
+    """Return the lanes as a table of those columns for which there is room, or line by line: no number is ever cut."""
+    long = BAR if width >= WIDE else BAR_WHERE_NARROW
+    cells = [
+        (one.lane, _bar(one, long), _count(one.running), _count(one.ready), _age(one.oldest_age)) for one in readings
+    ]
+    for shown in COLUMNS:
+        rows = [[HEADS[number] for number in shown], *([cell[number] for number in shown] for cell in cells)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        if sum(widths) + BETWEEN * (len(widths) - 1) <= width:
+            table = Table(box=None, pad_edge=False)
+            for heading in rows[0]:
+                table.add_column(heading, no_wrap=True)
+            for row in rows[1:]:
+                table.add_row(*row)
+            return table
+    return Group(*(Text(f"{lane}: {running} running, {waiting} waiting") for lane, _, running, waiting, _ in cells))
 
 
 def _occurrence(one: Occurrence) -> str:

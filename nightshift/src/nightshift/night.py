@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -22,7 +22,7 @@ from nightshift.books.runs import runs_to_submit
 from nightshift.connecting import connect_accounts
 from nightshift.course import scale_of, span_of, tempo_of
 from nightshift.errors import NightError
-from nightshift.ground import clear_broker, engine_of, own_database
+from nightshift.ground import clear_broker, create_database, engine_of, own_database
 from nightshift.live import NightConsole, Screen
 from nightshift.people import PlannedClick, script, write_script
 from nightshift.report.gather import Course, gather
@@ -32,7 +32,7 @@ from nightshift.settings import NightSettings
 from nightshift.stage import JOURNAL, PEOPLE, NightOptions, Stage, ending_early, must_go_on
 from nightshift.usage import Meter
 from nightshift.world.faults import FaultScriptError, read_faults
-from nightshift.world_process import World, start_world
+from nightshift.world_process import World, revive_world, start_world
 from slackwater import Settings, Slackwater, processes
 from slackwater.local import Data, RunFolder, Servers, StopSignals, Supervisor, masked
 
@@ -42,6 +42,8 @@ LOOK_EVERY = timedelta(milliseconds=250)
 PROBE_EVERY_S = 1.0
 EACH_SECOND = ("SLACKWATER_PROBE_EVERY", "SLACKWATER_PRESENCE_EVERY", "SLACKWATER_SETTLE_EVERY")
 """Settings that a compressed night has its own defaults for."""
+TIMEOUT_AMONG_FAULTS_S = 10.0
+"""A call that hangs for the usual minute hangs for a quarter of a short night."""
 ANSWERS_WITHIN = timedelta(seconds=60)
 APP = "nightshift.app"
 
@@ -106,14 +108,16 @@ def _told_of_a_full_disk(folder: Path) -> Iterator[None]:
 def _run(stage: Stage, stack: ExitStack, day: date) -> bool:
     options = stage.options
     stage.console.print(
-        f"night of {day:%d %B %Y}, plan {options.plan}, seed {options.seed}, {options.minutes:g} minutes"
+        f"night of {day:%d %B %Y}, plan {options.plan}, seed {options.seed}, "
+        f"{options.minutes:g} {'minute' if options.minutes == 1 else 'minutes'}"
     )
+    if (unread := processes.unread_backend(os.environ)) is not None:
+        stage.console.print(f"note: {unread}", soft_wrap=True, markup=False)
     servers = Servers.start(
         stage.folder.path, stage.supervisor, broker_url=options.broker_url, store_url=options.store_url
     )
     _mark_given_servers(stage, stack)
-    tell = stage.console.print if options.store_url is not None else None
-    store_url = stack.enter_context(own_database(servers.store_url, stage.database, left_behind=tell))
+    store_url = stack.enter_context(_database(stage, servers))
     books = engine_of(store_url)
     stack.callback(books.dispose)
     clicks = _write_books(stage, books)
@@ -131,8 +135,9 @@ def _run(stage: Stage, stack: ExitStack, day: date) -> bool:
     stack.callback(_clear, stage, servers, sw)
     stack.callback(sw.store.close)
     sw.store.migrate()
+    sw.adopt_schedule(stage.span.starts_at)  # however late its balancer is
     _start(stage, sw, env, clicks)
-    _watch(stage, sw)
+    _watch(stage, sw, world)
     _stop(stage, sw)
     must_go_on(stage, before="its report was written")
     course = Course(
@@ -150,6 +155,13 @@ def _run(stage: Stage, stack: ExitStack, day: date) -> bool:
         night = gather(sw, course, session=session, processes=stage.meter.uses())
     must_go_on(stage, before="its report was written")
     return publish(night, console=stage.console, report=options.report, folder=stage.folder.path)
+
+
+def _database(stage: Stage, servers: Servers) -> AbstractContextManager[str]:
+    """Make the night's own database; on a server of ours it goes with the server's data."""
+    if stage.options.store_url is None:
+        return nullcontext(create_database(servers.store_url, stage.database))
+    return own_database(servers.store_url, stage.database, left_behind=stage.console.print)
 
 
 def _mark_given_servers(stage: Stage, stack: ExitStack) -> None:
@@ -205,7 +217,10 @@ def _environment(stage: Stage, servers: Servers, world: World, *, store_url: str
         credentials=world.credentials,
         folder=stage.folder.path,
         calls_per_second=world.rate_limit.calls_per_second,
+        ends_at=stage.span.ends_at,
     )
+    if stage.options.faults is not None and "NIGHTSHIFT_CALL_TIMEOUT_S" not in os.environ:
+        settings = replace(settings, call_timeout_s=TIMEOUT_AMONG_FAULTS_S)
     tempo = tempo_of(stage.span, minutes=stage.options.minutes, run_start=datetime.now(UTC) + LEAD)
     return {
         **processes.environment(servers, base={}),
@@ -242,12 +257,19 @@ def _start(stage: Stage, sw: Slackwater, env: Mapping[str, str], clicks: Sequenc
     )
 
 
-def _watch(stage: Stage, sw: Slackwater) -> None:
-    """Show the night until it is over and everybody who clicked has an answer."""
+def _watch(stage: Stage, sw: Slackwater, world: World) -> None:
+    """Show the night until it is over and everybody who clicked has an answer.
+
+    An outside world that has died of a script of faults is started again, as a person on call would.
+    """
     ends = sw.settings.tempo.run_at(stage.span.ends_at)
+
+    def tell(line: str) -> None:
+        stage.console.print(line, soft_wrap=True)
+
     with Screen(stage.console, sw, stage.span) as screen:
         while (now := sw.clock.run()) < ends or (PEOPLE in stage.supervisor.pids and now < ends + ANSWERS_WITHIN):
-            must_go_on(stage)
+            must_go_on(stage, or_else=lambda died: revive_world(died, world, stage.supervisor, tell=tell))
             stage.meter.sample(stage.supervisor.pids)
             screen.show()
             stage.stop.wait(LOOK_EVERY)
@@ -256,7 +278,7 @@ def _watch(stage: Stage, sw: Slackwater) -> None:
 def _stop(stage: Stage, sw: Slackwater) -> None:
     """End who clicks, then workers, which finish what they have begun; the servers stay for the report.
 
-    The balancer ends last, so that it settles the occurrences' last jobs; nothing is due for hours after a night.
+    The balancer ends last, so that it settles the occurrences' last jobs; nothing is due after the night's end.
     """
     stage.console.print("the night is over; the workers finish what they have begun")
     stage.supervisor.stop(PEOPLE)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Self
@@ -31,11 +32,13 @@ class NightSettings:
         plan: Where the heavy sweep stands.
         prefix: Keeps one night's queues, results and keys apart from another's on the same broker.
         world_url: The outside world.
-        credentials: File of what nightshift shows at its peers: its application id and secret.
+        credentials: File of what nightshift shows at its peers: its application id and private key.
         folder: The night's folder: receipts and journals.
         calls_per_second: The aggregator's rate limit.
         sync_slots: Slots of the network lane.
         readers: Processes that read receipts.
+        ends_at: Last instant of the calendar at which anything is due: its workers may need longer than the night.
+        call_timeout_s: How long a call to a peer may hang, in seconds of real time.
     """
 
     plan: Plan = Plan.SHIFTED
@@ -46,6 +49,8 @@ class NightSettings:
     calls_per_second: float = 12.0
     sync_slots: int = 64
     readers: int = 2
+    ends_at: datetime | None = None
+    call_timeout_s: float = 60.0
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Self:
@@ -66,16 +71,19 @@ class NightSettings:
 
     def environment(self) -> dict[str, str]:
         """Return the environment from which `from_environment` reads the same settings."""
-        return {PREFIX + one.name.upper(): str(getattr(self, one.name)) for one in fields(self)}
+        given = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {PREFIX + name.upper(): str(value) for name, value in given.items() if value is not None}
 
 
-_KINDS = {
+_KINDS: dict[str, Callable[[str], object]] = {
     "plan": Plan,
     "folder": Path,
     "credentials": Path,
     "calls_per_second": float,
     "sync_slots": int,
     "readers": int,
+    "ends_at": datetime.fromisoformat,
+    "call_timeout_s": float,
 }
 
 

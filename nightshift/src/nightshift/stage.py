@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil  # type: ignore[import-untyped]
 from redis.exceptions import RedisError
 from rich.console import Console
 from sqlalchemy.exc import DBAPIError
@@ -25,7 +27,10 @@ from slackwater.local import ChildDied, PostgreSQL, RunFolder, StopSignals, Supe
 
 PEOPLE = "people"
 JOURNAL = "journal"
-SERVERS = frozenset({Valkey.name, PostgreSQL.name, WORLD})
+OWN_SERVERS = frozenset({Valkey.name, PostgreSQL.name})
+SERVERS = OWN_SERVERS | {WORLD}
+_LOOK_EVERY_S = 0.25
+_STOPS_WITHIN_S = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +77,8 @@ class Stage:
 def ending_early(stage: Stage) -> Iterator[None]:
     """Say in one line why a night ends early, and end whoever works at once: its data are discarded anyway."""
     try:
-        yield
+        with _not_waiting_for_ever(stage):
+            yield
     except BaseException as error:
         died = _died(stage)
         for name in set(stage.supervisor.pids) - SERVERS:
@@ -92,8 +98,14 @@ def _why(stage: Stage, error: BaseException, died: ChildDied | None) -> str | No
     expected = unreachable or isinstance(error, (OSError, NightError, LocalServiceError))
     if (isinstance(error, OSError) and error.errno in FULL) or (expected and is_full(folder)):
         return no_room(folder)
+    if unreachable and stage.stop.requested:
+        return _stopped_by_signal(stage)
     if unreachable and died is not None:  # a server that died explains it best
         return _stopped_by(died)
+    return _first_words(error, folder)
+
+
+def _first_words(error: Exception, folder: Path) -> str | None:
     if isinstance(error, (DBAPIError, RedisError)):
         return f"a server does not answer any more ({first_line(error)}); the night is stopped"
     if isinstance(error, OSError):
@@ -101,18 +113,63 @@ def _why(stage: Stage, error: BaseException, died: ChildDied | None) -> str | No
     return None
 
 
-def must_go_on(stage: Stage, *, before: str = "the night was over") -> None:
+def must_go_on(
+    stage: Stage, *, before: str = "the night was over", or_else: Callable[[ChildDied], bool] = lambda _: False
+) -> None:
     """Raise where somebody asked to stop, a process left a note, or one died.
+
+    Args:
+        stage: The night.
+        before: What has not come about yet.
+        or_else: Is given a process that died, and returns True where the night can go on all the same.
 
     Raises:
         NightError: Who or what ends the night, in one line.
     """
     if stage.stop.requested:
-        raise NightError(f"stopped by {stage.stop.received[0].name} before {before}; nothing is left running")
+        raise NightError(_stopped_by_signal(stage, before=before))
     if (line := AlarmNote(stage.folder.path / JOURNAL).read()) is not None:
         raise NightError(f"{line}; the night is stopped")
-    if (died := _died(stage)) is not None:
+    if (died := _died(stage)) is not None and not or_else(died):
         raise NightError(_stopped_by(died))
+
+
+@contextmanager
+def _not_waiting_for_ever(stage: Stage) -> Iterator[None]:
+    """Once somebody has asked to stop, kill the night's own servers if it still waits for one that does not answer.
+
+    A socket of this machine has no time limit: to a server that hangs, the main thread would listen for ever.
+    """
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(_LOOK_EVERY_S):
+            if stage.stop.requested:
+                break
+        if not over.wait(_STOPS_WITHIN_S):
+            for name in OWN_SERVERS & set(stage.supervisor.pids):
+                _kill_tree(stage.supervisor.pids[name])
+
+    watcher = threading.Thread(target=watch, name="stop-watch", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+
+
+def _kill_tree(pid: int) -> None:
+    # A PostgreSQL's sessions lead sessions of their own, and outlive it while they are stopped.
+    with suppress(psutil.Error):
+        server = psutil.Process(pid)
+        for each in (*server.children(recursive=True), server):
+            with suppress(psutil.Error):
+                each.kill()
+
+
+def _stopped_by_signal(stage: Stage, *, before: str = "the night was over") -> str:
+    return f"stopped by {stage.stop.received[0].name} before {before}; nothing is left running"
 
 
 def _died(stage: Stage) -> ChildDied | None:

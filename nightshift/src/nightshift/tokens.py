@@ -1,25 +1,26 @@
 """Signed tokens (JSON Web Token, RFC 7519): an application signs one, a peer checks it.
 
-The signature is HMAC with SHA-256 (HS256) under a secret that both sides hold. The header names the application
-(`kid`), the claims say by whom and for whom it is, since when and until when.
+The signature is RSA with SHA-256 (RS256): the application signs with its private key, a peer knows the public one. The
+header names the application (`kid`), the claims say by whom and for whom it is, since when and until when.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import datetime as dt
-import hashlib
-import hmac
 import json
 import os
-import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
+
+import jwt
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from jwt.types import Options
 
 from nightshift.errors import NightError
 
@@ -30,21 +31,65 @@ LONGEST_LIFETIME = dt.timedelta(hours=24)
 USUAL_LIFETIME = dt.timedelta(hours=1)
 CLOCK_LEEWAY = dt.timedelta(seconds=30)
 """How far two machines' clocks may be apart."""
-_ALGORITHM = "HS256"
-_SECRET_BYTES = 32
+_ALGORITHM = "RS256"
+_KEY_BITS, _EXPONENT = 2048, 65537
+_BY_OUR_CLOCK: Options = {
+    "verify_aud": False,
+    "verify_exp": False,
+    "verify_iat": False,
+    "verify_nbf": False,
+}
+"""What PyJWT would check by its own clock and rules: we check it by the peer's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Registration:
+    """What a peer knows of an application: its id, and its public key (PEM)."""
+
+    application_id: str
+    public_key: str
+
+    def __post_init__(self) -> None:
+        key = serialization.load_pem_public_key(self.public_key.encode())
+        if not isinstance(key, rsa.RSAPublicKey):
+            raise TypeError("the key is no RSA key")
+
+    @classmethod
+    def read(cls, path: Path) -> Registration:
+        """Read a file of `write`.
+
+        Raises:
+            NightError: It is not there, or holds no registration.
+        """
+        return _read(cls, path, what="registration")
+
+    def write(self, path: Path) -> None:
+        """Write it into a file.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Credentials:
-    """What an application shows at a peer: its id, and the secret that it signs with."""
+    """What an application has for its peers: its id, and the private key (PEM) that it signs with."""
 
     application_id: str
-    secret: bytes = field(repr=False)
+    private_key: str = field(repr=False)
+
+    def __post_init__(self) -> None:
+        self._key()
 
     @classmethod
     def new(cls) -> Credentials:
         """Draw credentials that nobody else has."""
-        return cls(application_id=str(uuid4()), secret=secrets.token_bytes(_SECRET_BYTES))
+        key = rsa.generate_private_key(public_exponent=_EXPONENT, key_size=_KEY_BITS)
+        pem = key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        return cls(application_id=str(uuid4()), private_key=pem.decode())
 
     @classmethod
     def read(cls, path: Path) -> Credentials:
@@ -53,14 +98,7 @@ class Credentials:
         Raises:
             NightError: It is not there, or holds no credentials.
         """
-        try:
-            told = json.loads(path.read_text(encoding="utf-8"))
-            secret = base64.b64decode(told["secret"], validate=True)
-            return cls(application_id=str(told["application_id"]), secret=secret)
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise NightError(
-                f"credentials {path}: cannot be read ({error}); name a file that a night has made"
-            ) from error
+        return _read(cls, path, what="credentials")
 
     def write(self, path: Path) -> None:
         """Write them into a new file that its owner alone can read (mode 0600); an older one is replaced.
@@ -69,9 +107,34 @@ class Credentials:
             OSError: It cannot be written.
         """
         path.unlink(missing_ok=True)
-        told = {"application_id": self.application_id, "secret": base64.b64encode(self.secret).decode()}
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-            json.dump(told, file)
+            json.dump(asdict(self), file)
+
+    @property
+    def registration(self) -> Registration:
+        """Return what peers may know."""
+        pem = (
+            self._key()
+            .public_key()
+            .public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+        )
+        return Registration(application_id=self.application_id, public_key=pem.decode())
+
+    def _key(self) -> rsa.RSAPrivateKey:
+        key = serialization.load_pem_private_key(self.private_key.encode(), password=None)
+        if not isinstance(key, rsa.RSAPrivateKey):
+            raise TypeError("the key is no RSA key")
+        return key
+
+
+Kept = TypeVar("Kept", Registration, Credentials)
+
+
+def _read(kind: type[Kept], path: Path, *, what: str) -> Kept:
+    try:
+        return kind(**json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError, AttributeError, UnsupportedAlgorithm) as error:
+        raise NightError(f"{what} {path}: cannot be read ({error}); name a file that a night has made") from error
 
 
 def sign(credentials: Credentials, *, audience: str | tuple[str, ...], at: dt.datetime, lifetime: dt.timedelta) -> str:
@@ -83,7 +146,6 @@ def sign(credentials: Credentials, *, audience: str | tuple[str, ...], at: dt.da
         at: Now (aware).
         lifetime: How long it is good for; a peer refuses more than `LONGEST_LIFETIME`.
     """
-    header = {"typ": "JWT", "alg": _ALGORITHM, "kid": credentials.application_id}
     issued = int(at.timestamp())
     claims = {
         "iss": ISSUER,
@@ -91,16 +153,17 @@ def sign(credentials: Credentials, *, audience: str | tuple[str, ...], at: dt.da
         "iat": issued,
         "exp": issued + int(lifetime.total_seconds()),
     }
-    text = f"{_encode(json.dumps(header).encode())}.{_encode(json.dumps(claims).encode())}"
-    return f"{text}.{_encode(_signature(text, credentials.secret))}"
+    return jwt.encode(
+        claims, credentials.private_key, algorithm=_ALGORITHM, headers={"kid": credentials.application_id}
+    )
 
 
-def why_refused(token: str, credentials: Credentials, *, audience: str, at: dt.datetime) -> str | None:
+def why_refused(token: str, registration: Registration, *, audience: str, at: dt.datetime) -> str | None:
     """Check a token: its signature first, so that nothing unsigned is believed, then its claims.
 
     Args:
         token: As it was sent.
-        credentials: Those that the peer knows.
+        registration: Of the application that the peer knows.
         audience: The peer's own name.
         at: Now (aware), by the peer's clock.
 
@@ -108,17 +171,16 @@ def why_refused(token: str, credentials: Credentials, *, audience: str, at: dt.d
         None if it is good, or in words why it is not.
     """
     try:
-        text, _, signature = token.rpartition(".")
-        header, claims = (_object(part) for part in text.split("."))
-        told = _decode(signature)
-    except (ValueError, TypeError):
-        return "it is no signed token"
-    if header.get("alg") != _ALGORITHM:  # whoever signs does not choose how the peer checks ("alg": "none")
-        return f"it is not signed with {_ALGORITHM}"
-    if header.get("kid") != credentials.application_id:
-        return "its application is not known"
-    if not hmac.compare_digest(told, _signature(text, credentials.secret)):
+        header = jwt.get_unverified_header(token)
+        if header.get("alg") != _ALGORITHM:  # whoever signs does not choose how the peer checks ("alg": "none")
+            return f"it is not signed with {_ALGORITHM}"
+        if header.get("kid") != registration.application_id:
+            return "its application is not known"
+        claims = jwt.decode(token, registration.public_key, algorithms=[_ALGORITHM], options=_BY_OUR_CLOCK)
+    except jwt.InvalidSignatureError:
         return "its signature is wrong"
+    except jwt.InvalidTokenError:
+        return "it is no signed token"
     return _why_claims_refused(claims, audience=audience, at=at)
 
 
@@ -173,25 +235,3 @@ class TokenSource:
                 self._token = sign(self._credentials, audience=self._audience, at=now, lifetime=self._lifetime)
                 self._renew_at = now + 0.9 * self._lifetime
             return self._token
-
-
-def _signature(text: str, secret: bytes) -> bytes:
-    return hmac.new(secret, text.encode(), hashlib.sha256).digest()
-
-
-def _encode(raw: bytes) -> str:
-    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
-
-
-def _decode(text: str) -> bytes:
-    try:
-        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except binascii.Error as error:
-        raise ValueError(str(error)) from error
-
-
-def _object(part: str) -> dict[str, Any]:
-    told = json.loads(_decode(part))
-    if not isinstance(told, dict):
-        raise TypeError("no JSON object")
-    return told

@@ -12,7 +12,7 @@ from slackwater.adapters.brokers import open_gauge
 from slackwater.adapters.brokers.results import CeleryResults
 from slackwater.adapters.celery.publisher import CeleryPublisher
 from slackwater.app import Slackwater
-from slackwater.cli.main import load_shared
+from slackwater.cli.main import load_shared, say_notes
 from slackwater.cli.sweepers import sweepers_of
 from slackwater.engine.balancer import Balancer
 from slackwater.engine.probe import Probe
@@ -30,6 +30,7 @@ def command(context: click.Context) -> None:
     sw.check()
     sw.check_broker([])
     sw.store.check()
+    say_notes(sw)
     stop = Event()
 
     def ask_to_stop(*_: Any) -> None:

@@ -9,8 +9,6 @@ from functools import wraps
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 from slackwater.adapters.celery.replay import Edit, Replayer
 from slackwater.adapters.celery.verbatim import body_of
@@ -70,19 +68,12 @@ def list_command(sw: Slackwater, which: LetterFilter, *, limit: int, as_json: bo
     if not letters:
         click.echo("no dead letters")
         return
-    table = Table("buried", "job", "task", "state", "cause", "attempts", "tries", "why", box=None, pad_edge=False)
-    for letter in letters:
-        table.add_row(
-            f"{letter.buried_at:%d %b %H:%M:%S}",
-            letter.job,
-            letter.task,
-            letter.state,
-            letter.cause,
-            str(letter.attempts),
-            str(letter.tries),
-            letter.reason,
+    for letter in letters:  # a line each, whole: an id that is cut cannot be replayed
+        counted = f"attempts {letter.attempts}, tries {letter.tries}"
+        click.echo(
+            f"{letter.job}  {letter.buried_at:%d %b %H:%M:%S}Z  {letter.task}  {letter.state} {letter.cause}  "
+            f"{counted}  {letter.reason}"
         )
-    Console().print(table)
 
 
 @command.command("show")

@@ -5,25 +5,23 @@ Also a plugin of Celery's own: `celery -A proj slackwater ...`.
 
 from __future__ import annotations
 
+import io
 import sys
 from importlib import import_module
 from typing import IO, Any
 
 import click
 from celery import Celery
-from celery.app.utils import find_app
 
 from slackwater.adapters.memory import MemoryStore
 from slackwater.app import Slackwater
+from slackwater.cli.application import find_application
 from slackwater.cli.logs import configure_logs
 from slackwater.errors import ConfigurationError, SlackwaterError
 
 EXIT_BAD_INPUT = 2
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
-_CANNOT_LOAD = (ImportError, AttributeError, SyntaxError, ValueError)
-"""What a wrong name raises, and a module that is not Python or asks for a lane that cannot be."""
-
 
 COMMANDS = ("balancer", "dead", "migrate", "status", "up", "worker")
 
@@ -65,7 +63,20 @@ class Commands(click.Group):
             raise Refused(error) from error
 
 
-@click.group("slackwater", cls=Commands, help="Slackwater: a Celery batch scheduler that is really a load balancer.")
+EXIT_CODES = """\b
+Exit codes:
+  0    done
+  1    something failed, or the store does not answer
+  2    bad input, or a setting that conflicts
+  130  interrupted (Ctrl-C) before its end"""
+
+
+@click.group(
+    "slackwater",
+    cls=Commands,
+    help="Slackwater: a Celery batch scheduler that is really a load balancer.",
+    epilog=EXIT_CODES,
+)
 @click.option("-A", "--app", "name", envvar="CELERY_APP", help="Where the Celery application is, like 'books.app'.")
 @click.option("-v", "--verbose", is_flag=True, help="Log what is done, not only what is odd.")
 @click.pass_context
@@ -88,18 +99,13 @@ def load(context: click.Context) -> Slackwater:
         return Slackwater.of(named)
     if not named:
         raise ConfigurationError("no application named; pass -A PACKAGE.MODULE or set CELERY_APP")
-    if named.startswith("."):
-        raise ConfigurationError(f"application {named!r} cannot be loaded: a relative name; pass -A PACKAGE.MODULE")
-    sys.path.insert(0, "")
-    try:
-        found = find_app(named)
-    except _CANNOT_LOAD as error:
-        raise ConfigurationError(
-            f"application {named!r} cannot be loaded: {error}; pass -A PACKAGE.MODULE of the Celery application"
-        ) from error
-    if not isinstance(found, Celery):
-        raise ConfigurationError(f"{named!r} holds no Celery application; pass -A PACKAGE.MODULE:NAME")
-    return Slackwater.of(found)
+    return Slackwater.of(find_application(named))
+
+
+def say_notes(sw: Slackwater) -> None:
+    """Tell on standard error what is allowed and may still surprise."""
+    for line in sw.notes():
+        click.echo(f"slackwater: note: {line}", err=True)
 
 
 def load_shared(context: click.Context) -> Slackwater:
@@ -119,6 +125,9 @@ def load_shared(context: click.Context) -> Slackwater:
 
 def main() -> None:
     """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):  # a terminal without our signs and umlauts shows others in their place
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         sys.exit(cli.main(prog_name="slackwater", standalone_mode=False) or 0)
     except click.ClickException as error:

@@ -10,17 +10,20 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from slackwater.app import Slackwater
 from slackwater.cli.balancer import probe_of
 from slackwater.cli.main import load_shared
+from slackwater.cli.tables import print_table
+from slackwater.core.canary import Canary
 from slackwater.core.dead_letter import Pause
 from slackwater.core.occurrence import Occurrence
 from slackwater.core.reading import LaneReading, Presence
 from slackwater.errors import ConfigurationError
 
 LOOK_BACK = timedelta(hours=24)
+LANE_HEADS = ("lane", "ready", "unacked", "running", "slots", "workers", "oldest", "waits on")
+OCCURRENCE_HEADS = ("due", "entry", "state", "jobs", "why")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +35,7 @@ class Status:
     workers: Sequence[Presence]
     pauses: Mapping[str, Pause]
     occurrences: Sequence[Occurrence]
+    canaries: Mapping[str, Canary]
     findings: Sequence[str]
     notes: Sequence[str]
 
@@ -58,6 +62,7 @@ def read(sw: Slackwater) -> Status:
         workers=sw.store.presence.all(),
         pauses={one.lane: one for one in sw.store.dead_letters.pauses()},
         occurrences=sw.store.occurrences.since(sw.clock.calendar() - LOOK_BACK),
+        canaries={one.lane: one for one in sw.store.canaries.all()},
         findings=_findings(sw),
         notes=sw.notes(),
     )
@@ -108,6 +113,7 @@ def _lane_json(sw: Slackwater, reading: LaneReading, status: Status) -> dict[str
         "running": reading.running,
         "slots": reading.slots,
         "workers": reading.workers,
+        "answered_at": _answered_at(status.canaries.get(reading.lane)),
         "oldest_age_s": None if reading.oldest_age is None else reading.oldest_age.total_seconds(),
         "started": sum(counts.started for counts in living),
         "finished": sum(counts.finished for counts in living),
@@ -119,6 +125,10 @@ def _lane_json(sw: Slackwater, reading: LaneReading, status: Status) -> dict[str
         "paused": None if pause is None else {"until": pause.until.isoformat(), "reason": pause.reason},
         "waits_on": [resource.name for resource in lane.waits_on],
     }
+
+
+def _answered_at(canary: Canary | None) -> str | None:
+    return None if canary is None or canary.answered_at is None else canary.answered_at.isoformat()
 
 
 def _occurrence_json(one: Occurrence) -> dict[str, Any]:
@@ -135,19 +145,7 @@ def _occurrence_json(one: Occurrence) -> dict[str, Any]:
 
 def show(sw: Slackwater, status: Status, console: Console) -> None:
     """Print the status as tables."""
-    lanes = Table(
-        "lane", "ready", "unacked", "running", "slots", "workers", "oldest", "waits on", box=None, pad_edge=False
-    )
-    for reading in status.readings:
-        lane = sw.lanes[reading.lane]
-        lanes.add_row(
-            lane.name + (" (protected)" if lane.protected else ""),
-            *map(_count, (reading.ready, reading.unacked, reading.running)),
-            *map(_count, (reading.slots, reading.workers)),
-            _age(reading.oldest_age),
-            ", ".join(resource.name for resource in lane.waits_on),
-        )
-    console.print(lanes)
+    print_table(console, LANE_HEADS, [_lane_row(sw, reading) for reading in status.readings])
     for pause in status.pauses.values():
         console.print(
             f"lane {pause.lane} is paused until {pause.until:%H:%M:%S} UTC: {pause.reason}; "
@@ -156,6 +154,8 @@ def show(sw: Slackwater, status: Status, console: Console) -> None:
             markup=False,
             highlight=False,
         )
+    for line in _unanswered(sw, status):
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
     for finding in status.findings:
         console.print(f"workers and balancer refuse to start: {finding}", soft_wrap=True, markup=False, highlight=False)
     for note in status.notes:
@@ -166,12 +166,33 @@ def show(sw: Slackwater, status: Status, console: Console) -> None:
     if not status.occurrences:
         console.print("no occurrence in the last 24 hours")
         return
-    table = Table("due", "entry", "state", "jobs", "why", box=None, pad_edge=False)
-    for one in status.occurrences:
-        due = one.due_at.astimezone(sw.schedule.zone_info).strftime("%a %H:%M")
-        jobs = ", ".join(f"{count} {state}" for state, count in one.jobs.items())
-        table.add_row(due, one.entry, one.state, jobs, one.reason or "")
-    console.print(table)
+    print_table(console, OCCURRENCE_HEADS, [_occurrence_row(sw, one) for one in status.occurrences])
+
+
+def _lane_row(sw: Slackwater, reading: LaneReading) -> list[str]:
+    lane = sw.lanes[reading.lane]
+    return [
+        lane.name + (" (protected)" if lane.protected else ""),
+        *map(_count, (reading.ready, reading.unacked, reading.running, reading.slots, reading.workers)),
+        _age(reading.oldest_age),
+        ", ".join(resource.name for resource in lane.waits_on),
+    ]
+
+
+def _occurrence_row(sw: Slackwater, one: Occurrence) -> list[str]:
+    due = one.due_at.astimezone(sw.schedule.zone_info).strftime("%a %H:%M")
+    jobs = ", ".join(f"{count} {state}" for state, count in one.jobs.items())
+    return [due, one.entry, one.state, jobs, one.reason or ""]
+
+
+def _unanswered(sw: Slackwater, status: Status) -> list[str]:
+    """Name the lanes that should have run their canary by now."""
+    return [
+        f"lane {one.lane} does not answer: its canary has waited since {one.sent_at:%H:%M:%S}Z; "
+        "its workers are stuck, or its queue is longer than they can take"
+        for one in status.canaries.values()
+        if one.lane in sw.lanes and one.silent(status.now, within=sw.settings.canary_within)
+    ]
 
 
 def _count(value: int | None) -> str:

@@ -6,9 +6,11 @@ from datetime import timedelta
 
 from slackwater.adapters.brokers.recovery import open_recovery
 from slackwater.adapters.brokers.results import CeleryResults
+from slackwater.adapters.celery.canary import sender_of
 from slackwater.app import Slackwater
 from slackwater.core.dead_letter import Flood
 from slackwater.engine.breaker import Breaker
+from slackwater.engine.canaries import Canaries
 from slackwater.engine.housekeeping import LateHolds, Retention, StuckOccurrences
 from slackwater.engine.sweeping import QueryAndCount, Round, Sweepers
 
@@ -26,7 +28,15 @@ def sweepers_of(sw: Slackwater) -> Sweepers:
     breaker = Breaker(store=store, clock=clock, rule=Flood(count=settings.flood_count), pause_for=settings.pause_for)
     dead_workers = sw.dead_workers(open_recovery(sw.app, realm=sw.realm))
     drained = QueryAndCount(name="broker's dead letters", act=sw.broker_letters(), clock=clock)
+    canaries = Canaries(
+        canaries=store.canaries,
+        presence=store.presence,
+        send=sender_of(sw.app, sw.queues),
+        clock=clock,
+        within=settings.canary_within,
+    )
     built_in = [
+        Round(name="canaries", sweeper=canaries, every=settings.canary_every),
         Round(name="dead workers", sweeper=dead_workers, every=settings.sweep_every),
         Round(name=drained.name, sweeper=drained, every=DRAIN_EVERY),
         Round(

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import click
 
 from slackwater import processes
-from slackwater.cli.main import load
+from slackwater.cli.main import load, say_notes
 from slackwater.errors import ConfigurationError, LocalServiceError
-from slackwater.local import RunFolder, Servers, StopSignals, Supervisor
+from slackwater.local import RunFolder, ServerPlan, Servers, StopSignals, Supervisor
 
 ADDRESSES = "addresses.sh"
 LOOK_EVERY = timedelta(milliseconds=300)
@@ -33,23 +34,35 @@ LOOK_EVERY = timedelta(milliseconds=300)
 def command(context: click.Context, folder: Path, *, broker: str | None, store: str | None) -> None:
     """Run everything on this machine until Ctrl-C: servers from wheels, the balancer, a worker for each lane.
 
-    The application reads CELERY_BROKER_URL, CELERY_RESULT_BACKEND and SLACKWATER_STORE_URL, which are set for it.
+    The application reads CELERY_BROKER_URL, CELERY_RESULT_BACKEND and SLACKWATER_STORE_URL, which are set for it before
+    it is loaded; the servers start once it has been checked. Data are kept in the folder for the next run. As root,
+    PostgreSQL's are outside, under /var/lib/slackwater/data (the folder's outside.json names them).
     """
     name = context.obj
     if not isinstance(name, str):
         raise ConfigurationError("`up` loads the application itself; run it as slackwater -A PACKAGE.MODULE up")
-    with StopSignals() as stop, RunFolder(folder, now=datetime.now(UTC)) as run:
+    with ExitStack() as stack, StopSignals() as stop, RunFolder(folder, now=datetime.now(UTC)) as run:
         for line in run.cleaned:
             click.echo(line)
         with Supervisor(run, interrupted=lambda: stop.requested) as supervisor:
-            env = _servers(run, supervisor, broker=broker, store=store)
-            sw = load(context)
-            sw.check()
-            sw.store.migrate()
-            supervisor.start(processes.balancer(name, env=env, logs=run.logs))
-            for child in processes.workers(name, sw.lanes, env=env, logs=run.logs):
-                supervisor.start(child)
-            click.echo(f"up: {len(sw.lanes)} lanes ({', '.join(sw.lanes)}); logs in {run.logs}; Ctrl-C stops all")
+            if (unread := processes.unread_backend(os.environ)) is not None:
+                click.echo(f"slackwater: note: {unread}", err=True)
+            with _leaving_nothing_that_never_came_up(run):
+                plan = ServerPlan(run.path, supervisor, broker_url=broker, store_url=store)
+                _publish(plan.addresses())  # read by the application when it is loaded; refused before a server starts
+                sw = load(context)
+                sw.check()
+                say_notes(sw)
+                env = _publish(plan.start())
+                sw.store.migrate()
+                sw.adopt_schedule()
+                supervisor.start(processes.balancer(name, env=env, logs=run.logs))
+                for child in processes.workers(name, sw.lanes, env=env, logs=run.logs):
+                    supervisor.start(child)
+            stack.callback((run.path / ADDRESSES).unlink, missing_ok=True)
+            _write_addresses(run.path / ADDRESSES, env)
+            lanes = f"{len(sw.lanes)} {'lane' if len(sw.lanes) == 1 else 'lanes'} ({', '.join(sw.lanes)})"
+            click.echo(f"up: {lanes}; logs in {run.logs}; Ctrl-C stops all")
             click.echo(f"in a second terminal: . {run.path / ADDRESSES} && slackwater -A {name} status")
             while not stop.wait(LOOK_EVERY):
                 if (died := supervisor.poll()) is not None:
@@ -57,12 +70,22 @@ def command(context: click.Context, folder: Path, *, broker: str | None, store: 
     click.echo("down: everything is stopped")
 
 
-def _servers(run: RunFolder, supervisor: Supervisor, *, broker: str | None, store: str | None) -> dict[str, str]:
-    """Start what has no URL, and put all URLs where the application reads them when it is loaded."""
-    servers = Servers.start(run.path, supervisor, broker_url=broker, store_url=store)
+@contextmanager
+def _leaving_nothing_that_never_came_up(run: RunFolder) -> Iterator[None]:
+    """Have the data of a run removed that fails before it is up, unless an earlier run left them."""
+    (run.path / ADDRESSES).unlink(missing_ok=True)  # of a run that was killed
+    try:
+        yield
+    except BaseException:
+        if run.is_new:
+            run.discard_data()
+        raise
+
+
+def _publish(servers: Servers) -> dict[str, str]:
+    """Put the addresses where the application and its processes read them."""
     env = processes.environment(servers, base={})
     os.environ.update(env)
-    _write_addresses(run.path / ADDRESSES, env)
     return env
 
 

@@ -15,7 +15,7 @@ import click
 
 from slackwater.adapters.embedded.parent_death import launch_line
 from slackwater.app import Slackwater
-from slackwater.cli.main import load_shared
+from slackwater.cli.main import load_shared, say_notes
 from slackwater.core.lane import Lane, find
 from slackwater.errors import ConfigurationError, LocalServiceError
 
@@ -61,8 +61,7 @@ def arguments(lane: Lane, queue: str, *, slots: int | None, name: str, loglevel:
 
 def _be(sw: Slackwater, lane: Lane, *, slots: int | None, name: str | None, loglevel: str) -> None:
     sw.store.check()
-    for line in sw.notes():
-        click.echo(f"slackwater: note: {line}", err=True)
+    say_notes(sw)
     if lane.niceness:
         os.nice(lane.niceness)
     # Celery counts --concurrency below the slots of the lane as fewer connections; the rest is its own command line.

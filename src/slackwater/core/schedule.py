@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import takewhile
@@ -56,15 +56,20 @@ class Schedule:
     Attributes:
         zone: Time zone of the crontabs.
         entries: By name.
+        until: Last instant of the calendar at which anything is due; None for ever. For schedules that end, such as a
+            compressed night's, whose processes outlive it on the calendar.
 
     Raises:
-        ScheduleError: An unknown zone.
+        ScheduleError: An unknown zone, or an end without one.
     """
 
     zone: str = "UTC"
     entries: Mapping[str, Entry] = field(default_factory=dict)
+    until: datetime | None = None
 
     def __post_init__(self) -> None:
+        if self.until is not None and self.until.tzinfo is None:
+            raise ScheduleError(f"schedule: until={self.until} has no time zone; give an aware datetime")
         try:
             ZoneInfo(self.zone)
         except (ZoneInfoNotFoundError, ValueError) as error:
@@ -80,7 +85,13 @@ class Schedule:
 
     def next_due(self, name: str, after: datetime) -> datetime | None:
         """Return an entry's first due instant later than an instant; None where there is none."""
-        return next(self.entries[name].cadence.after(after, zone=self.zone_info), None)
+        return next(self.due_after(name, after), None)
+
+    def due_after(self, name: str, after: datetime) -> Iterator[datetime]:
+        """Yield an entry's due instants later than an instant, in order."""
+        instants = self.entries[name].cadence.after(after, zone=self.zone_info)
+        until = self.until
+        return instants if until is None else takewhile(lambda at: at <= until, instants)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +128,7 @@ def look(schedule: Schedule, name: str, *, since: datetime, now: datetime, task_
         task_lane: Lane of the entry's task.
     """
     entry = schedule.entries[name]
-    due = tuple(takewhile(lambda at: at <= now, entry.cadence.after(since, zone=schedule.zone_info)))
+    due = tuple(takewhile(lambda at: at <= now, schedule.due_after(name, since)))
     live = [at for at in due if now <= at + entry.expires]
     late = due[: len(due) - len(live)]
     kept = late[-MISSED_KEPT:]

@@ -58,7 +58,7 @@ class Ticker:
         return len(published) + self._adopt(skip={one.id for one in mine})
 
     def _look(self, name: str, *, since: datetime | None, now: datetime) -> Due:
-        # An entry seen for the first time starts now: nobody wants last week's runs of a line written today.
+        # An entry that nobody has adopted starts now: nobody wants last week's runs of a line written today.
         entry = self.schedule.entries[name]
         find = look(self.schedule, name, since=since or now, now=now, task_lane=self.lanes.get(entry.task or name))
         if find.missed_unrecorded:

@@ -10,13 +10,14 @@ from slackwater.ports.delivery import Announcement, Begun, Finish, RunStore
 from slackwater.ports.held import HoldStore
 from slackwater.ports.recovery import DeadLetterStore, LetterFilter, SweepStore
 from slackwater.ports.schedule import Ending, EndingStore, FanOutStore, OccurrenceStore
-from slackwater.ports.sensed import PresenceStore, ReadingStore
+from slackwater.ports.sensed import CanaryStore, PresenceStore, ReadingStore
 from slackwater.ports.store import Store
 from slackwater.ports.time import Clock
 
 __all__ = [
     "Announcement",
     "Begun",
+    "CanaryStore",
     "Clock",
     "DeadLetterStore",
     "Ending",

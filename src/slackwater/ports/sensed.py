@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
+from slackwater.core.canary import Canary
 from slackwater.core.reading import LaneReading, Presence
 
 
@@ -23,6 +24,22 @@ class PresenceStore(Protocol):
 
     def forget(self, worker: str, *, boot: UUID) -> None:
         """Remove a worker's row at its orderly end, unless it has been started anew since."""
+        ...
+
+
+class CanaryStore(Protocol):
+    """Canaries of the lanes, a row a lane."""
+
+    def send(self, lane: str, *, at: datetime) -> None:
+        """Record that one is sent; while an older one is not answered its instant stays."""
+        ...
+
+    def answer(self, lane: str, *, at: datetime, worker: str) -> None:
+        """Record that a worker of the lane has run one; an older answer changes nothing."""
+        ...
+
+    def all(self) -> Sequence[Canary]:
+        """Return each lane's, by lane."""
         ...
 
 

@@ -8,7 +8,7 @@ from slackwater.ports.delivery import RunStore
 from slackwater.ports.held import HoldStore
 from slackwater.ports.recovery import DeadLetterStore, SweepStore
 from slackwater.ports.schedule import EndingStore, FanOutStore, OccurrenceStore
-from slackwater.ports.sensed import PresenceStore, ReadingStore
+from slackwater.ports.sensed import CanaryStore, PresenceStore, ReadingStore
 
 
 class Store(Protocol):
@@ -22,6 +22,8 @@ class Store(Protocol):
     def endings(self) -> EndingStore: ...  # noqa: D102
     @property
     def presence(self) -> PresenceStore: ...  # noqa: D102
+    @property
+    def canaries(self) -> CanaryStore: ...  # noqa: D102
     @property
     def readings(self) -> ReadingStore: ...  # noqa: D102
     @property

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
+from celery import _state
+
 
 class NotIdempotent(AssertionError):
     """The second run of a body had an effect of its own."""
@@ -76,7 +78,10 @@ def _run(task: Any, job: str, args: Sequence[Any], kwargs: Mapping[str, Any], *,
         is_eager=True,
         delivery_info={"redelivered": redelivered},
     )
+    stack: Any = getattr(_state, "_task_stack")  # noqa: B009  # the stubs leave it out
+    stack.push(task)  # what `celery.current_task` reads: by it a fan-out names its jobs after their parent
     try:
         return task.run(*args, **kwargs)
     finally:
+        stack.pop()
         task.pop_request()

@@ -3,11 +3,12 @@
 from threading import Event, Thread
 
 import psutil  # type: ignore[import-untyped]
-from tests.integration.celery.application import Place, make
+from tests.integration.celery.application import LANES, Place, make
 from tests.integration.celery.spine import Spine, close, eventually
 
 from slackwater import OccurrenceState
 from slackwater.cli.balancer import balancer_of
+from slackwater.cli.sweepers import sweepers_of
 from slackwater.core.job import JobState
 
 
@@ -39,6 +40,21 @@ def test_twin_balancers_bring_an_occurrence_from_due_to_done_once(spine: Spine) 
     settled = [one for one in spine.sw.store.occurrences.since(since) if str(one.id) in jobs]
     assert [one.jobs for one in settled] == [{JobState.DONE: 3}] * len(settled)
     assert spine.sw.store.readings.between(since, spine.sw.clock.run())
+
+
+def test_each_lane_runs_its_canary(spine: Spine) -> None:
+    sweepers = sweepers_of(spine.sw)
+    [canaries] = [one.sweeper for one in sweepers.rounds if one.name == "canaries"]
+    since = spine.sw.clock.run()
+    canaries.sweep()
+
+    def answered() -> set[str]:
+        known = spine.sw.store.canaries.all()
+        return {one.lane for one in known if one.answered_at is not None and one.answered_at > since}
+
+    eventually(lambda: answered() == set(LANES))
+    heard = {one.lane: str(one.worker) for one in spine.sw.store.canaries.all()}
+    assert {lane: worker.partition("@")[0] for lane, worker in heard.items()} == {lane: lane for lane in LANES}
 
 
 def test_a_host_lanes_worker_and_its_pool_processes_yield_the_cores(spine: Spine) -> None:

@@ -83,6 +83,15 @@ def test_a_success_that_is_no_longer_fresh_does_not_count(spine: Spine) -> None:
     assert not spine.runs(again)
 
 
+def test_a_job_that_expired_gives_its_key_back(spine: Spine) -> None:
+    effect = some()
+    late = spine.behind.app.tasks["waiting.keyed"].apply_async((effect,), headers=spine.late_header()).id
+    assert revoked_as(spine, late) == "expired: late"
+    again = spine.tasks["waiting.keyed"].delay(effect).id
+    spine.done(again)
+    assert len(spine.runs(again)) == 1
+
+
 def test_two_copies_of_one_job_have_one_body(spine: Spine) -> None:
     task, effect, gate = spine.tasks["waiting.keyed"], some(), some()
     job = task.delay(effect, gate).id

@@ -8,6 +8,7 @@ from typing import Any
 from celery import Celery
 
 from slackwater import Entry, Lane, Schedule, Slackwater, every, host, hours, seconds
+from slackwater.inspection import mark_of
 
 CARELESS = "SHOP_CARELESS" in os.environ
 ENTRIES = ("bake", "brew") if CARELESS else ("bake",)
@@ -39,7 +40,16 @@ def serve(until: str) -> None:
         time.sleep(0.02)
 
 
-if CARELESS:
+@app.task(name="bounce", lane="till", bind=True)  # type: ignore[untyped-decorator]
+def bounce(self: Any, customer: str, served: str | None = None) -> None:
+    """Serve a known customer."""
+    if served is None:
+        raise LookupError("nobody of that name")
+    mark = mark_of(self.request)
+    Path(served).write_text(f"{self.request.id} for {mark.replay_of if mark else None}")
+
+
+if CARELESS or "SHOP_STRAY" in os.environ:
 
     @app.task(name="sweep_the_floor")  # type: ignore[untyped-decorator]
     def sweep_the_floor() -> None:

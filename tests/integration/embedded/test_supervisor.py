@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
+import psutil  # type: ignore[import-untyped]
 import pytest
 
 from slackwater.errors import LocalServiceError
@@ -76,6 +77,20 @@ def test_a_childs_own_children_end_with_it(
     assert runs(grandchild)
     os.kill(pid, signal.SIGKILL)
     death(supervisor, eventually)
+    assert not runs(grandchild)
+
+
+def test_a_child_that_hangs_takes_its_descendants_along_whatever_session_they_lead_and_mark_they_bear(
+    run: RunFolder, supervisor: Supervisor, runs: Runs, eventually: Eventually
+) -> None:
+    code = PARENT.replace("['sleep', '600']", "['/bin/sleep', '600'], start_new_session=True, env={}")
+    child = python("parent", code, run, stop_within=timedelta(milliseconds=100))
+    pid = supervisor.start(child, ready=lambda: child.log_path.read_text().strip().isdigit())
+    grandchild = int(child.log_path.read_text())
+    for each in (psutil.Process(pid), psutil.Process(grandchild)):
+        each.suspend()
+        eventually(lambda each=each: each.status() == psutil.STATUS_STOPPED)  # type: ignore[misc]
+    supervisor.stop("parent")
     assert not runs(grandchild)
 
 

@@ -20,7 +20,7 @@ def test_four_migrations_at_once_all_succeed(unmigrated: Engine) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(migrate, [unmigrated] * 4))
     with unmigrated.connect() as connection:
-        assert connection.scalars(text("SELECT version_num FROM nightshift.books_version")).all() == ["0002"]
+        assert connection.scalars(text("SELECT version_num FROM nightshift.books_version")).all() == ["0003"]
 
 
 def test_the_migrations_make_the_tables_of_the_models(migrated: Engine) -> None:

@@ -16,14 +16,19 @@ from sqlalchemy.orm import Session
         ("UPDATE nightshift.accounts SET iban = (SELECT iban FROM nightshift.accounts WHERE id = 2) WHERE id = 1",
          "uq_accounts_iban"),
         ("DELETE FROM nightshift.tenants WHERE id = 1", "fk_accounts_tenant_id"),
-        ("UPDATE nightshift.agent_runs SET state = 'done', filing_key = 'k' WHERE id = 1", "ck_agent_runs_known_state"),
+        ("UPDATE nightshift.agent_runs SET state = 'done', filing_key = 'k', begun_at = now() WHERE id = 1",
+         "ck_agent_runs_known_state"),
         ("UPDATE nightshift.agent_runs SET kind = 'letter' WHERE id = 1", "ck_agent_runs_known_kind"),
         ("UPDATE nightshift.agent_runs SET state = 'submitting' WHERE id = 1", "ck_agent_runs_key_before_call"),
-        ("UPDATE nightshift.agent_runs SET filing_key = 'k' WHERE id = 1", "ck_agent_runs_key_before_call"),
-        ("UPDATE nightshift.agent_runs SET state = 'submitting', filing_key = 'k'", "uq_agent_runs_filing_key"),
-        ("UPDATE nightshift.agent_runs SET state = 'submitted', filing_key = 'k' WHERE id = 1",
+        ("UPDATE nightshift.agent_runs SET filing_key = 'k', begun_at = now() WHERE id = 1",
+         "ck_agent_runs_key_before_call"),
+        ("UPDATE nightshift.agent_runs SET begun_at = now() WHERE id = 1", "ck_agent_runs_begun_at_an_instant"),
+        ("UPDATE nightshift.accounts SET syncing_by = 'j' WHERE id = 1", "ck_accounts_syncing_by_a_job"),
+        ("UPDATE nightshift.agent_runs SET state = 'submitting', filing_key = 'k', begun_at = now()",
+         "uq_agent_runs_filing_key"),
+        ("UPDATE nightshift.agent_runs SET state = 'submitted', filing_key = 'k', begun_at = now() WHERE id = 1",
          "ck_agent_runs_submitted_at"),
-        ("UPDATE nightshift.agent_runs SET state = 'submitted', filing_key = 'k1', filing_id = 'F1', "
+        ("UPDATE nightshift.agent_runs SET state = 'submitted', filing_key = 'k1', begun_at = now(), filing_id = 'F1', "
          "submitted_at = now() WHERE id = 1", "fk_agent_runs_id"),  # there is no filing
         ("INSERT INTO nightshift.filings (run_id, gateway_filing_id, key, accepted_at) VALUES (1, 'F1', 'k1', now())",
          "fk_filings_run_id"),  # the run has no such key
@@ -45,7 +50,9 @@ def test_the_database_refuses_what_must_not_be(session: Session, statement: str,
 
 
 def test_a_submitted_run_cannot_show_the_filing_of_another(session: Session) -> None:
-    session.execute(text("UPDATE nightshift.agent_runs SET state = 'submitting', filing_key = 'k' || id"))
+    session.execute(
+        text("UPDATE nightshift.agent_runs SET state = 'submitting', filing_key = 'k' || id, begun_at = now()")
+    )
     session.execute(
         text(
             "INSERT INTO nightshift.filings (run_id, gateway_filing_id, key, accepted_at) VALUES (1, 'F1', 'k1', now())"

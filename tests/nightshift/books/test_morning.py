@@ -3,6 +3,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from sqlalchemy.orm import Session
+from tests.nightshift.books.conftest import NOW
 
 from nightshift.books.attachments import record_reading, record_unreadable
 from nightshift.books.consents import mark_consent_over
@@ -30,9 +31,9 @@ def test_the_morning_counts_the_effects_since_the_night_began(session: Session, 
     mark_consent_over(session, 3, session_id=None, refusal="EXPIRED_SESSION", at=now)
     record_reading(session, 1, facts=Facts(vendor="x", date=None, total=None), job_id="j", at=now)
     record_unreadable(session, 2, why="empty", job_id="j", at=now)
-    begin_submission(session, 1, key="k1", job_id="j")
+    begin_submission(session, 1, key="k1", job_id="j", at=NOW)
     finish_submission(session, 1, filing_id="F1", accepted_at=now, job_id="j", at=now)
-    begin_submission(session, 2, key="k2", job_id="j")
+    begin_submission(session, 2, key="k2", job_id="j", at=NOW)
     fail_submission(session, 2, job_id="j")
     assert asdict(morning_counts(session, now)) == {
         "account_count": 3,

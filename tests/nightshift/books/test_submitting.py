@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
+from tests.nightshift.books.conftest import NOW
 
 from nightshift.books.models import AgentRun, Filing
 from nightshift.books.runs import begin_submission
@@ -144,7 +145,7 @@ def test_who_died_before_the_call_is_followed_by_one_that_asks_and_files(
     tmp_path: Path, file: File, engine: Engine
 ) -> None:
     with Session(engine) as session:
-        begin_submission(session, 1, key=filing_key(1), job_id="dead")
+        begin_submission(session, 1, key=filing_key(1), job_id="dead", at=NOW)
     with gateway(tmp_path) as (client, world):
         filing_id = file(client, job="job-2")
         assert kinds(world) == [LOOKUP, SUBMIT]
@@ -156,7 +157,7 @@ def test_who_died_before_writing_the_filing_down_is_followed_by_one_that_asks(
 ) -> None:
     with gateway(tmp_path) as (client, world):
         with Session(engine) as session:
-            begin_submission(session, 1, key=filing_key(1), job_id="dead")
+            begin_submission(session, 1, key=filing_key(1), job_id="dead", at=NOW)
         body = {"run_id": 1, "kind": "vat_return", "period": "2026-10"}
         client.submit(filing_key(1), body, job_id="dead")
         filing_id = file(client, job="job-2")

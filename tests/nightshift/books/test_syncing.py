@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,10 @@ from nightshift.banking.client import AccountDetails, AggregatorClient, Balance,
 from nightshift.banking.syncing import Aggregator, Teller, refresh_account, sync_account
 from nightshift.books.consents import record_consent
 from nightshift.books.models import Account, PendingTransaction, Transaction
-from nightshift.books.sync_ledger import accounts_to_sync
+from nightshift.books.sync_ledger import accounts_to_sync, long_syncing
 from nightshift.peers import ConsentEnded, PeerUnavailable, RetryRule
 from nightshift.world.testing import TOKENS, running_world, write_faults
+from slackwater.errors import StaleFence
 
 DAY = {"--today": "2026-11-30"}
 
@@ -111,6 +113,40 @@ def test_a_sync_that_fails_in_the_middle_writes_nothing_and_is_made_good_by_the_
             sync_account(teller(client), 1, job_id="job-1")
         assert (booked(engine), account(engine).last_synced_at) == (set(), None)
         assert sync_account(teller(client), 1, job_id="job-2") == len(booked(engine)) > 0
+
+
+def test_a_sync_that_has_lost_its_lease_meanwhile_writes_nothing(
+    tmp_path: Path, engine: Engine, teller: Callable[[Aggregator], Teller]
+) -> None:
+    fences = iter(range(1, 9))
+
+    @contextmanager
+    def fenced(_: Session) -> Iterator[None]:
+        yield
+        if next(fences) > 1:
+            raise StaleFence("account:1", 1)
+
+    with bank(tmp_path) as client, pytest.raises(StaleFence):
+        sync_account(replace(teller(client), fenced=fenced), 1, job_id="job-1")
+    assert (booked(engine), pending(engine), account(engine).last_synced_at) == (set(), [], None)
+    assert account(engine).syncing_by == "job-1", "it had the lease when it began"
+
+
+def test_an_account_is_marked_while_its_sync_is_under_way_and_not_afterwards(
+    tmp_path: Path, engine: Engine, teller: Callable[[Aggregator], Teller], now: datetime
+) -> None:
+    def under_way(session: Session) -> tuple[tuple[int, str], ...]:
+        return long_syncing(session, before=now + timedelta(seconds=1))
+
+    with bank(tmp_path, {"fault": "truncated", "kinds": ["balances"], "asks": [0]}) as client:
+        with pytest.raises(PeerUnavailable):
+            sync_account(teller(client), 1, job_id="job-1")
+        with Session(engine) as session:
+            assert under_way(session) == ((1, "job-1"),)
+            assert long_syncing(session, before=now) == ()
+        sync_account(teller(client), 1, job_id="job-1")
+        with Session(engine) as session:
+            assert under_way(session) == ()
 
 
 def test_a_refresh_brings_details_and_balance_and_may_run_twice(

@@ -19,13 +19,13 @@ import redis
 from nightshift.banking.client import AggregatorClient, Balance
 from nightshift.banking.pacing import CallPacer
 from nightshift.peers import PeerAnswerInvalid, PeerRejected, PeerUnavailable, RetryRule
-from nightshift.tokens import AGGREGATOR, TokenSource
+from nightshift.tokens import AGGREGATOR, Credentials, TokenSource
 from nightshift.world.bank import newest_first, open_account
 from nightshift.world.books import read_calls
 from nightshift.world.kinds import Fault
 from nightshift.world.testing import CREDENTIALS, TOKENS, RunningWorld, running_world
 
-STRANGER = TokenSource(replace(CREDENTIALS, secret=b"another secret"), audience=AGGREGATOR)
+STRANGER = TokenSource(replace(Credentials.new(), application_id=CREDENTIALS.application_id), audience=AGGREGATOR)
 ACCOUNT = UUID(int=5)
 SINCE = dt.date(2026, 10, 1)
 TODAY = dt.date(2026, 11, 30)

@@ -1,5 +1,8 @@
 """Real recognition of drawn receipts: about one second an image, so there are few."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,6 +34,18 @@ def test_an_image_without_text_is_a_reading_without_facts(
     assert reader.read(tmp_path / "blank.png") == ReceiptReading(
         vendor=None, date=None, total=None, confidence=0.0, lines=()
     )
+
+
+def test_reading_writes_nothing_into_the_home_of_its_user(tmp_path: Path) -> None:
+    home, blank = tmp_path / "home", tmp_path / "blank.png"
+    home.mkdir()
+    Image.new("L", (80, 80), 255).save(blank)
+    code = "import sys; from pathlib import Path; from nightshift.documents.reading import ReceiptReader\n"
+    code += "ReceiptReader().read(Path(sys.argv[1]))"
+    kept_silent = {"CI", "ORT_DISABLE_TELEMETRY", "ORT_RUNNING_UNIT_TESTS", "XDG_CACHE_HOME"}
+    env = {name: value for name, value in os.environ.items() if name not in kept_silent}
+    subprocess.run([sys.executable, "-c", code, str(blank)], env={**env, "HOME": str(home)}, check=True, timeout=60)
+    assert [path for path in home.rglob("*") if path.is_file()] == []
 
 
 def test_what_is_no_image_is_unreadable_before_a_model_is_loaded(tmp_path: Path) -> None:

@@ -4,16 +4,19 @@ import os
 import signal
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import psutil  # type: ignore[import-untyped]
 import pytest
 from tests.nightshift.night.conftest import StartNight
 from tests.nightshift.night.given import databases_of_nights, left_on_valkey
 from tests.nightshift.night.running import RunningNight
 
+from slackwater import Tempo, minutes
 from slackwater.local import PostgreSQL
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -94,6 +97,46 @@ def test_what_a_killed_night_left_on_given_servers_is_taken_away_by_the_next_one
     assert night.wait() == 2
     assert databases_of_nights(postgres_server.url) == []
     assert left_on_valkey(fresh_valkey_url) == []
+
+
+def test_a_balancer_that_first_looks_after_02_00_catches_up_and_the_night_is_good(start_night: StartNight) -> None:
+    night = start_night()
+    night.until(lambda: "balancer" in night.children())
+    balancer = psutil.Process(night.children()["balancer"])
+    balancer.suspend()
+    tempo = Tempo.parse(balancer.environ()["SLACKWATER_TEMPO"])
+    due = tempo.run_at(tempo.calendar_origin + minutes(30))
+    night.until(lambda: datetime.now(UTC) > due + timedelta(seconds=1))
+    balancer.resume()
+    assert night.wait() == 0, night.stdout + night.stderr
+    assert {one["entry"] for one in night.json["occurrences"]} >= {"update_all_transactions"}
+    assert night.left_running() == []
+
+
+def test_a_worker_that_hangs_is_named_and_nothing_is_due_after_the_night(start_night: StartNight) -> None:
+    night = start_night()
+    night.until_in_the_middle()
+    worker = psutil.Process(night.children()["worker-agent_realtime"])
+    for each in (*worker.children(recursive=True), worker):
+        each.suspend()
+    assert night.wait(within_s=200) in (0, 1), night.stdout + night.stderr
+    assert "worker agent_realtime@" in night.stdout
+    assert "is silent since" in night.stdout
+    [schedule] = [one for one in night.json["checks"] if one["name"] == "Every due occurrence is there"]
+    assert schedule["ok"], schedule
+    assert night.left_running() == []
+
+
+def test_a_database_that_hangs_does_not_keep_a_night_from_stopping(start_night: StartNight) -> None:
+    night = start_night()
+    night.until_in_the_middle()
+    server = psutil.Process(night.children()["postgresql"])
+    for each in (server, *server.children(recursive=True)):
+        each.suspend()
+    night.popen.send_signal(signal.SIGINT)
+    assert night.wait(within_s=75) == 2  # it kills after 5 s, and stops what is left within 20
+    assert night.told() == "nightshift: stopped by SIGINT before the night was over; nothing is left running"
+    assert night.left_running() == []
 
 
 def assert_its_death_ends_the_night(night: RunningNight, name: str) -> None:

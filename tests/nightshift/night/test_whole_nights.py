@@ -24,9 +24,15 @@ from slackwater.local import PostgreSQL
 pytestmark = pytest.mark.timeout(300)
 
 PLACES = ("held", "queued", "running", "done", "expired", "failed", "dead", "revoked", "duplicate", "lost")
-DUE = {"update_all_transactions": "02:00", "update_accounts": "03:15", "categorize_uncategorized_transactions": "04:30"}
+DUE = {
+    "update_all_transactions": "02:00",
+    "update_accounts": "03:15",
+    "categorize_uncategorized_transactions": "04:30",
+    "update_all_transactions_again": "06:30",
+}
+WELL = ("done", "duplicate")
 CLICKS = 30
-READING = "extract_data_from_attachment"
+READING, SYNC = "extract_data_from_attachment", "update_all_transactions"
 
 
 def test_a_good_night_holds_all_checks_and_leaves_nothing_on_given_servers(
@@ -40,9 +46,16 @@ def test_a_good_night_holds_all_checks_and_leaves_nothing_on_given_servers(
     assert due_in_berlin(night.json) == DUE
     assert not any(one["state"] == "missed" for one in night.json["occurrences"])
     assert night.json["jobs"]["lost"] == night.json["jobs"]["twice"] == 0
-    whole = all(night.json["jobs"][place] == 0 for place in PLACES if place != "done")
+    whole = all(night.json["jobs"][place] == 0 for place in PLACES if place not in WELL)
     verdict = "A good night: all 5 checks hold." if whole else "All 5 checks hold, but not all work was done."
     assert verdict in night.stdout
+    first, again = (occurrence_of(night, name)["jobs"] for name in (SYNC, f"{SYNC}_again"))
+    accounts = sum(first.values())
+    assert first["done"] + again.get("done", 0) == accounts, "each account is synced, and none twice"
+    assert again["duplicate"] + again.get("done", 0) == accounts
+    assert night.json["restarts"] == night.json["dead_letters"] == night.json["duplicates"] == []
+    sweepers = {one["sweeper"]: (one["found_count"], one["error"], one["rescued"]) for one in night.json["sweepers"]}
+    assert sweepers["recover_stuck_syncs"] == sweepers["requeue_stuck_runs"] == (0, "", [])
     assert "<svg" in night.report.with_suffix(".html").read_text(encoding="utf-8")
     assert night.left_running() == []
     assert left_on_valkey(fresh_valkey_url) == []
@@ -64,7 +77,7 @@ def test_a_message_deleted_by_hand_is_a_lost_job_and_is_named(start_night: Start
 
 
 def test_a_run_filed_twice_is_found_in_the_worlds_books_and_is_named(start_night: StartNight) -> None:
-    night = start_night()
+    night = start_night(variables={"PYTHONIOENCODING": "ascii"})  # a terminal that cannot show our signs
     night.until(lambda: len(filings_of(night)) > 0)
     first = filings_of(night)[0]
     second = file_again(night, first)
@@ -73,6 +86,7 @@ def test_a_run_filed_twice_is_found_in_the_worlds_books_and_is_named(start_night
     assert night.json["jobs"]["twice"] > 0
     assert failed_checks(night) == ["Nothing twice"]
     evidence = check_of(night, "Nothing twice")["evidence"]
+    assert night.stderr == ""
     run = first.idempotency_key.removeprefix("agent-run:")
     assert any(line.startswith(f"run {run} was filed 2 times: ") and second in line for line in evidence)
     assert second in night.stdout
@@ -117,6 +131,10 @@ def test_a_killed_reader_in_a_colliding_night_is_replaced_and_its_receipt_is_rea
     starts = [event for event in night.events(journal.STARTED) if event["job"] == job]
     ends = [event["state"] for event in night.events(journal.ENDED) if event["job"] == job]
     assert (len(starts), ends) == (2, ["SUCCESS"]), night.stdout
+    [restart] = [one for one in night.json["restarts"] if one["job"] == job]
+    assert restart == {"job": job, "task": READING, "starts": 2, "is_childs": True}
+    [note] = [line for line in check_of(night, "Nothing lost")["notes"] if job in line]
+    assert "started again" in note
     assert night.json["figures"]["books"]["unreadable_attachment_count"] > 0
     assert night.left_running() == []
 
@@ -147,6 +165,11 @@ def failed_checks(night: RunningNight) -> list[str]:
 
 def check_of(night: RunningNight, name: str) -> dict[str, Any]:
     [found] = [check for check in night.json["checks"] if check["name"] == name]
+    return dict(found)
+
+
+def occurrence_of(night: RunningNight, entry: str) -> dict[str, Any]:
+    [found] = [one for one in night.json["occurrences"] if one["entry"] == entry]
     return dict(found)
 
 

@@ -94,3 +94,27 @@ def test_two_endings_are_a_contradiction_and_the_worse_one_counts() -> None:
 def test_a_job_that_nobody_demanded_is_told_and_not_counted() -> None:
     ledger = settle([], [claim(JobState.DONE, Claimant.RESULTS)])
     assert (ledger.submitted, ledger.undemanded) == (0, ("a",))
+
+
+def duplicate(of: str | None) -> list[Claim]:
+    ended = Claim(job="a", state=JobState.DUPLICATE, claimant=Claimant.ENDINGS, of=of)
+    return [ended, claim(JobState.DONE, Claimant.RESULTS)]
+
+
+def test_a_duplicate_that_got_the_others_result_is_a_duplicate_and_names_the_other() -> None:
+    other = Claim(job="b", state=JobState.DONE, claimant=Claimant.RESULTS)
+    ledger = settle([demand("a")], [*duplicate("b"), other])
+    assert (ledger.places, ledger.contradictions) == ({"a": JobState.DUPLICATE}, ())
+    assert [(one.job, one.of, one.is_placed) for one in ledger.duplicates] == [("a", "b", True)]
+    assert ledger.undemanded == (), "the other one is told of by the first"
+
+
+@pytest.mark.parametrize("of", ["b", "a", None])
+def test_a_duplicate_of_what_is_nowhere_or_of_itself_has_no_work_behind_it(of: str | None) -> None:
+    (found,) = settle([demand("a")], duplicate(of)).duplicates
+    assert not found.is_placed
+
+
+def test_a_duplicate_that_failed_all_the_same_is_a_contradiction() -> None:
+    ledger = settle([demand("a")], [*duplicate("b"), claim(JobState.FAILED, Claimant.DEAD_LETTERS)])
+    assert len(ledger.contradictions) == 1

@@ -1,4 +1,5 @@
 import io
+import re
 from dataclasses import replace
 
 import pytest
@@ -6,6 +7,7 @@ from rich.console import Console
 
 from nightshift.report.checks import Report, run_checks
 from nightshift.report.night import Night
+from nightshift.report.tables import tables
 from nightshift.report.terminal import render_terminal
 
 
@@ -26,6 +28,18 @@ def test_no_line_is_wider_than_the_terminal_and_no_name_is_cut(report: Report, w
     text = printed(report, width=width)
     assert max(len(line) for line in text.splitlines()) <= width
     assert "…" not in text
+
+
+@pytest.mark.parametrize("width", [30, 40, 50, 60, 70])
+def test_a_narrow_terminal_gets_every_cell_whole_and_no_line_that_is_wider(report: Report, width: int) -> None:
+    text = re.sub(r"\x1b\[[0-9;]*m", "", printed(report, width=width, is_terminal=True))
+    assert max(len(line) for line in text.splitlines()) <= width
+    assert "…" not in text
+    lines = " ".join(text.split())
+    for table in tables(report):
+        numbers = [number for number, head in enumerate(table.heads) if head.startswith("#")]
+        for row in table.rows:
+            assert all(row[number] in lines for number in numbers), row
 
 
 def test_without_a_terminal_there_are_no_colour_codes_and_the_words_are_the_same(report: Report) -> None:

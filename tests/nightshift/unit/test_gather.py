@@ -74,6 +74,7 @@ def test_each_entry_is_due_once_a_night_at_the_plans_hour(plan: Plan, sweep: str
     due = dict(due_instants(schedule(plan), since=span.starts_at, until=span.ends_at))
     assert {entry: f"{instant.astimezone(UTC):%H:%M}" for entry, instant in due.items()} == {
         "update_all_transactions": "01:00",
+        "update_all_transactions_again": "05:30",
         "update_accounts": "02:15",
         "categorize_uncategorized_transactions": sweep,
     }
@@ -88,4 +89,5 @@ def test_a_clock_change_neither_drops_nor_doubles_an_entry(day: date, plan: Plan
         "categorize_uncategorized_transactions",
         "update_accounts",
         "update_all_transactions",
+        "update_all_transactions_again",
     ]

@@ -1,5 +1,6 @@
 """Settings of nightshift's processes."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ def test_settings_come_back_from_the_environment_that_they_make() -> None:
         calls_per_second=3.5,
         sync_slots=5,
         readers=1,
+        ends_at=datetime(2026, 11, 29, 7, tzinfo=UTC),
     )
     assert NightSettings.from_environment({**settings.environment(), "PATH": "/bin"}) == settings
 

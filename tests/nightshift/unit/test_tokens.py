@@ -2,6 +2,7 @@
 
 import base64
 import datetime as dt
+import hmac
 import json
 import stat
 from dataclasses import replace
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from nightshift.errors import NightError
 from nightshift.tokens import (
@@ -23,7 +26,7 @@ from nightshift.tokens import (
 
 NOW = dt.datetime(2026, 11, 30, 1, 30, tzinfo=dt.UTC)
 HOUR = dt.timedelta(hours=1)
-OURS = Credentials(application_id="ours", secret=b"a secret of thirty-two bytes or so")
+OURS = replace(Credentials.new(), application_id="ours")
 
 
 def token(*, audience: str | tuple[str, ...] = AGGREGATOR, lifetime: dt.timedelta = HOUR) -> str:
@@ -31,7 +34,7 @@ def token(*, audience: str | tuple[str, ...] = AGGREGATOR, lifetime: dt.timedelt
 
 
 def refusal(text: str, *, at: dt.datetime = NOW) -> str | None:
-    return why_refused(text, OURS, audience=AGGREGATOR, at=at)
+    return why_refused(text, OURS.registration, audience=AGGREGATOR, at=at)
 
 
 def forged(text: str, part: int, change: dict[str, Any]) -> str:
@@ -47,21 +50,27 @@ def test_a_token_has_the_three_parts_and_the_claims_of_the_interface() -> None:
     header, claims = (
         json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))) for part in token().split(".")[:2]
     )
-    assert header == {"typ": "JWT", "alg": "HS256", "kid": "ours"}
+    assert header == {"typ": "JWT", "alg": "RS256", "kid": "ours"}
     issued = int(NOW.timestamp())
     assert claims == {"iss": "nightshift", "aud": "aggregator", "iat": issued, "exp": issued + 3600}
 
 
-def test_a_signature_is_the_one_of_the_standards_own_example() -> None:
-    """RFC 7515, appendix A.1: the signature of its header and payload under its key."""
-    from nightshift.tokens import _decode, _encode, _signature  # the standard's own text is what is signed
+def test_a_signature_is_checked_with_the_public_key_alone() -> None:
+    """By cryptography itself: RSASSA-PKCS1-v1_5 with SHA-256 over the first two parts (RFC 7518, section 3.3)."""
+    key = serialization.load_pem_public_key(OURS.registration.public_key.encode())
+    assert isinstance(key, rsa.RSAPublicKey)
+    text, _, signature = token().rpartition(".")
+    padded = signature + "=" * (-len(signature) % 4)
+    key.verify(base64.urlsafe_b64decode(padded), text.encode(), padding.PKCS1v15(), hashes.SHA256())
+    assert "PRIVATE" not in OURS.registration.public_key
 
-    key = _decode("AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ-EstJQLr_T-1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow")
-    text = (
-        "eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9"
-        ".eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ"
-    )
-    assert _encode(_signature(text, key)) == "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
+
+def test_a_token_that_is_signed_with_the_public_key_as_a_secret_is_not_believed() -> None:
+    """Whoever knows the public key must not get in by calling it a shared secret."""
+    text = forged(token(), 0, {"alg": "HS256"}).rpartition(".")[0]
+    signature = hmac.new(OURS.registration.public_key.encode(), text.encode(), "sha256").digest()
+    mine = f"{text}.{base64.urlsafe_b64encode(signature).rstrip(b'=').decode()}"
+    assert refusal(mine) == "it is not signed with RS256"
 
 
 def test_a_good_token_is_believed_until_it_expires() -> None:
@@ -75,8 +84,8 @@ def test_a_token_for_another_peer_is_not_believed() -> None:
     assert refusal(token(audience=(GATEWAY, AGGREGATOR))) is None
 
 
-def test_a_token_of_another_secret_or_application_is_not_believed() -> None:
-    stranger = replace(OURS, secret=b"another secret")
+def test_a_token_of_another_key_or_application_is_not_believed() -> None:
+    stranger = replace(Credentials.new(), application_id="ours")
     assert refusal(sign(stranger, audience=AGGREGATOR, at=NOW, lifetime=HOUR)) == "its signature is wrong"
     other = replace(OURS, application_id="other")
     assert refusal(sign(other, audience=AGGREGATOR, at=NOW, lifetime=HOUR)) == "its application is not known"
@@ -88,7 +97,7 @@ def test_claims_that_were_changed_after_signing_are_not_believed() -> None:
 
 def test_a_token_that_names_no_algorithm_is_not_believed() -> None:
     unsigned = forged(token(), 0, {"alg": "none"})
-    assert refusal(unsigned) == refusal(unsigned.rpartition(".")[0] + ".") == "it is not signed with HS256"
+    assert refusal(unsigned) == refusal(unsigned.rpartition(".")[0] + ".") == "it is not signed with RS256"
 
 
 def test_a_token_of_more_than_a_day_or_from_the_future_is_not_believed() -> None:
@@ -123,11 +132,11 @@ def test_credentials_are_their_owners_alone_and_never_shown(tmp_path: Path) -> N
     made.write(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert Credentials.read(path) == made
-    assert repr(made.secret) not in repr(made)
-    assert Credentials.new().secret != made.secret
+    assert "PRIVATE" not in repr(made)
+    assert Credentials.new().private_key != made.private_key
 
 
-@pytest.mark.parametrize("content", [None, "", "[]", "{}", '{"application_id": "x", "secret": "!"}'])
+@pytest.mark.parametrize("content", [None, "", "[]", "{}", '{"application_id": "x", "private_key": "!"}'])
 def test_credentials_that_cannot_be_read_are_told_in_one_line(tmp_path: Path, content: str | None) -> None:
     path = tmp_path / "application.json"
     if content is not None:

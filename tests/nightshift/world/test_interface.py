@@ -9,7 +9,7 @@ import httpx2
 import pytest
 from tests.nightshift.world.interface import problems
 
-from nightshift.tokens import AGGREGATOR, GATEWAY, sign
+from nightshift.tokens import AGGREGATOR, GATEWAY, Credentials, sign
 from nightshift.world.books import read_calls
 from nightshift.world.testing import CREDENTIALS, RunningWorld
 
@@ -72,7 +72,7 @@ def test_nobody_passes_without_the_token_and_the_books_tell_who_tried(http: http
 
 NOW = dt.datetime.now(dt.UTC)
 HOUR = dt.timedelta(hours=1)
-STRANGER = replace(CREDENTIALS, secret=b"another secret")
+STRANGER = replace(Credentials.new(), application_id=CREDENTIALS.application_id)
 
 
 @pytest.mark.parametrize(

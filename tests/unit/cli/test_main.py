@@ -1,5 +1,6 @@
 """Mistakes on the command line: one clear line each, and never a traceback."""
 
+import re
 import sys
 from collections.abc import Iterator
 
@@ -34,9 +35,16 @@ def said(
         (["-A", "json:nothing", "status"], "application 'json:nothing' cannot be loaded: "),
         (["-A", "json", "status"], "application 'json' cannot be loaded: "),
         (["-A", "json:dumps", "status"], "'json:dumps' holds no Celery application"),
+        (["-A", "json:nothing", "status"], "module json holds none by that name; pass -A"),
+        (["-A", "json.nothing", "status"], "module json holds none by that name; pass -A"),
+        (["-A", "tests.unit.cli.needy", "status"], "needy': No module named 'no_such_library' ("),
+        (["-A", "tests.unit.cli.endless", "status"], "TypeError: Entry.__init__() missing 1 required keyword-only"),
+        (["-A", "tests.unit.cli.unreadable", "status"], "unreadable.py, line 3); correct it there"),
+        (["-A", "tests.unit.cli.packed", "status"], "packed': No module named 'no_such_library' ("),
         (["-A", "..", "status"], "application '..' cannot be loaded: "),
         (["-A", "tests.unit.cli.bare", "status"], "application 'bare' has no Slackwater; add sw = Slackwater("),
-        (["-A", "tests.unit.cli.misspelt", "status"], "lane 'till': slots must be at least 1, not 0"),
+        (["-A", "tests.unit.cli.misspelt", "status"], "misspelt': lane 'till': slots must be at least 1, not 0 ("),
+        (["-A", "tests.unit.cli.misspelt", "status"], "misspelt.py, line 5); correct it there"),
     ],
     indirect=["said"],
 )
@@ -70,3 +78,4 @@ def test_help_needs_no_application_and_names_all_commands(said: Said) -> None:
     code, out, err = said
     assert (code, err) == (0, "")
     assert all(f"  {command} " in out for command in COMMANDS)
+    assert re.findall(r"^    (\d+)  ", out, re.MULTILINE) == ["0", "1", "2", "130"]

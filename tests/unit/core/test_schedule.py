@@ -29,6 +29,20 @@ def test_an_occurrence_carries_all_that_its_entry_says() -> None:
     assert (one.state, one.reason) == (OccurrenceState.DUE, None)
 
 
+def test_nothing_is_due_after_the_end_of_a_schedule_and_it_is_still_looked_at() -> None:
+    schedule = Schedule(entries={"sync": HOURLY}, until=MIDNIGHT + 2 * HOUR)
+    assert schedule.next_due("sync", MIDNIGHT + HOUR) == MIDNIGHT + 2 * HOUR
+    assert schedule.next_due("sync", MIDNIGHT + 2 * HOUR) is None
+    late = look(schedule, "sync", since=MIDNIGHT, now=MIDNIGHT + 9 * HOUR, task_lane=None)
+    assert [one.due_at for one in late.occurrences] == [MIDNIGHT + HOUR, MIDNIGHT + 2 * HOUR]
+    assert late.watermark == MIDNIGHT + 9 * HOUR
+
+
+def test_an_end_without_a_time_zone_is_refused() -> None:
+    with pytest.raises(ScheduleError, match="give an aware datetime"):
+        Schedule(until=MIDNIGHT.replace(tzinfo=None))
+
+
 def test_an_entry_may_run_a_task_of_another_name() -> None:
     entry = Entry(every(HOUR), expires=HOUR, task="books.sync")
 

@@ -27,6 +27,15 @@ def test_an_entry_seen_for_the_first_time_owes_nothing(ticker: Ticker, outbox: O
     assert ticker.next_wake(after=NOON) == NOON + TEN
 
 
+def test_an_entry_adopted_before_it_was_due_is_published_by_a_ticker_that_first_looks_later(
+    make_ticker: Callable[[], Ticker], clock: StillClock, outbox: Outbox, store: MemoryStore
+) -> None:
+    store.occurrences.admit([], watermarks={"sweep": NOON})
+    clock.move(TEN + seconds(1))
+    assert make_ticker().tick() == 1
+    assert [one.id for one in outbox.sent] == [FIRST]
+
+
 def test_nothing_is_published_where_nothing_is_due(ticker: Ticker, clock: StillClock, outbox: Outbox) -> None:
     clock.move(TEN - seconds(1))
     assert ticker.tick() == 0

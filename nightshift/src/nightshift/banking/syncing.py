@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Protocol
@@ -18,6 +18,8 @@ from nightshift.books.sync_ledger import (
     BookedEntry,
     PendingEntry,
     SyncTarget,
+    end_syncing,
+    mark_syncing,
     record_refresh,
     record_sync,
     sync_target,
@@ -52,17 +54,26 @@ class Teller:
         open_session: Opens a session on the books.
         aggregator: The bank aggregator.
         now: Clock of the books (aware).
+        fenced: Keeps a transaction from being committed by a job that has lost its lease; by default there is none.
     """
 
     open_session: Callable[[], Session]
     aggregator: Aggregator
     now: Callable[[], datetime]
+    fenced: Callable[[Session], AbstractContextManager[None]] = lambda _: nullcontext()
+
+    @contextmanager
+    def writing(self) -> Iterator[Session]:
+        """Open a transaction that is committed at the end of the block, if the fence still stands then."""
+        with self.open_session() as session, session.begin(), self.fenced(session):
+            yield session
 
 
 def sync_account(teller: Teller, account_id: int, *, job_id: str) -> int:
     """Bring an account's balance and entries up to date; safe to run twice, and at the same time.
 
-    Both calls read, a booked entry is kept once under the bank's id, and pending entries are replaced as a whole.
+    That it is under way is written down first, for whoever looks for syncs that got stuck. Both calls read, a booked
+    entry is kept once under the bank's id, and pending entries are replaced as a whole.
     No database connection is held while the bank is waited for.
 
     Returns:
@@ -73,7 +84,9 @@ def sync_account(teller: Teller, account_id: int, *, job_id: str) -> int:
         UnknownAccount: There is no such account.
         PeerError: The aggregator was no help; nothing is written.
     """
-    with _asking(teller, account_id) as target:
+    with teller.writing() as session:
+        mark_syncing(session, account_id, job_id=job_id, at=teller.now())
+    with _asking(teller, account_id, job_id=job_id) as target:
         today = teller.now().astimezone(ZoneInfo(ZONE)).date()
         since = min((target.last_synced_at - OVERLAP).date() if target.last_synced_at else today - LOOK_BACK, today)
         balances = teller.aggregator.balances(target.aggregator_uid, job_id=job_id)
@@ -81,7 +94,7 @@ def sync_account(teller: Teller, account_id: int, *, job_id: str) -> int:
     booked = [_entry(one) for one in entries if one.status == BOOKED and one.entry_reference]
     pending = [_pending(one) for one in entries if one.status == PENDING]
     balance = _booked(balances).amount
-    with teller.open_session() as session, session.begin():
+    with teller.writing() as session:
         return record_sync(
             session,
             account_id,
@@ -102,10 +115,10 @@ def refresh_account(teller: Teller, account_id: int, *, job_id: str) -> bool:
     Raises:
         ConsentEnded, UnknownAccount, PeerError: As for `sync_account`.
     """
-    with _asking(teller, account_id) as target:
+    with _asking(teller, account_id, job_id=job_id) as target:
         details = teller.aggregator.details(target.aggregator_uid, job_id=job_id)
         balances = teller.aggregator.balances(target.aggregator_uid, job_id=job_id)
-    with teller.open_session() as session, session.begin():
+    with teller.writing() as session:
         return record_refresh(
             session,
             account_id,
@@ -118,14 +131,15 @@ def refresh_account(teller: Teller, account_id: int, *, job_id: str) -> bool:
 
 
 @contextmanager
-def _asking(teller: Teller, account_id: int) -> Iterator[SyncTarget]:
+def _asking(teller: Teller, account_id: int, *, job_id: str) -> Iterator[SyncTarget]:
     """Look an account up, and mark it in the books if its consent turns out to be over."""
     with teller.open_session() as session:
         target = sync_target(session, account_id)
     try:
         yield target
     except ConsentEnded as ended:
-        with teller.open_session() as session, session.begin():
+        with teller.writing() as session:
+            end_syncing(session, account_id, job_id=job_id)
             mark_consent_over(session, account_id, session_id=target.session_id, refusal=ended.code, at=teller.now())
         raise
 

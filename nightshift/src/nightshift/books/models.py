@@ -81,7 +81,10 @@ class Tenant(Base):
 
 
 class Account(Base):
-    """A bank account that a tenant connected through the aggregator, and reads under a session of it."""
+    """A bank account that a tenant connected through the aggregator, and reads under a session of it.
+
+    `syncing_...` says which job is at its sync, and since when; empty while none is.
+    """
 
     __tablename__ = "accounts"
     __table_args__ = (
@@ -90,6 +93,7 @@ class Account(Base):
         CheckConstraint("last_synced_at IS NULL OR balance IS NOT NULL", name="synced_with_balance"),
         CheckConstraint("(needs_consent_since IS NULL) = (consent_refusal IS NULL)", name="refused_with_a_word"),
         CheckConstraint("(refreshed_at IS NULL) = (refreshed_by IS NULL)", name="refreshed_by_a_job"),
+        CheckConstraint("(syncing_since IS NULL) = (syncing_by IS NULL)", name="syncing_by_a_job"),
     )
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
@@ -109,6 +113,8 @@ class Account(Base):
     product: Mapped[str | None]
     refreshed_at: Mapped[datetime | None]
     refreshed_by: Mapped[str | None]
+    syncing_since: Mapped[datetime | None]
+    syncing_by: Mapped[str | None]
 
 
 class Transaction(Base):
@@ -199,6 +205,7 @@ class AgentRun(Base):
     """What an agent prepared, a person approved, and the filing gateway gets at most once.
 
     The key is written before the gateway is called and never changes; a run that was submitted has a filing.
+    `begun_at` is when the latest attempt to file it began.
     """
 
     __tablename__ = "agent_runs"
@@ -206,6 +213,7 @@ class AgentRun(Base):
         CheckConstraint(_one_of("kind", RunKind), name="known_kind"),
         CheckConstraint(_one_of("state", RunState), name="known_state"),
         CheckConstraint("(state = 'approved') = (filing_key IS NULL)", name="key_before_call"),
+        CheckConstraint("(filing_key IS NULL) = (begun_at IS NULL)", name="begun_at_an_instant"),
         CheckConstraint("(state = 'submitted') = (submitted_at IS NOT NULL)", name="submitted_at_an_instant"),
         CheckConstraint("(submitted_at IS NULL) = (filing_id IS NULL)", name="submitted_with_a_filing"),
         CheckConstraint("filing_key <> ''", name="key_not_empty"),
@@ -223,6 +231,7 @@ class AgentRun(Base):
     filing_key: Mapped[str | None] = mapped_column(unique=True)
     filing_id: Mapped[str | None] = mapped_column(unique=True)
     requested_at: Mapped[datetime | None]
+    begun_at: Mapped[datetime | None]
     submitted_at: Mapped[datetime | None] = mapped_column(index=True)
     job_id: Mapped[str | None]
 

@@ -57,6 +57,12 @@ def runs_to_submit(session: Session) -> tuple[int, ...]:
     return tuple(session.scalars(ids.order_by(AgentRun.approved_at, AgentRun.id)))
 
 
+def long_submitting(session: Session, *, before: datetime) -> tuple[int, ...]:
+    """Return the ids of runs whose submission began before an instant and has no end, the earliest first."""
+    ids = select(AgentRun.id).where(AgentRun.state == RunState.SUBMITTING, AgentRun.begun_at < before)
+    return tuple(session.scalars(ids.order_by(AgentRun.begun_at, AgentRun.id)))
+
+
 def request_submission(session: Session, run_id: int, *, at: datetime) -> None:
     """Write down when a person clicked "submit", in the caller's transaction; the first click counts.
 
@@ -69,7 +75,7 @@ def request_submission(session: Session, run_id: int, *, at: datetime) -> None:
         raise UnknownRun(run_id)
 
 
-def begin_submission(session: Session, run_id: int, *, key: str, job_id: str) -> Submission:
+def begin_submission(session: Session, run_id: int, *, key: str, job_id: str, at: datetime) -> Submission:
     """Claim a run under an idempotency key, and commit; only then may the gateway be called.
 
     Safe to repeat: a run that has a key keeps it, whatever key is offered. It does not exclude a second
@@ -80,6 +86,7 @@ def begin_submission(session: Session, run_id: int, *, key: str, job_id: str) ->
         run_id: Which run.
         key: Key to use if the run has none yet.
         job_id: The job that files.
+        at: When it begins.
 
     Raises:
         UnknownRun: there is no such run.
@@ -91,6 +98,7 @@ def begin_submission(session: Session, run_id: int, *, key: str, job_id: str) ->
     claim = _claim(run)
     if claim is not Claim.SUBMITTED:
         run.state, run.job_id, run.filing_key = RunState.SUBMITTING, job_id, run.filing_key or key
+        run.begun_at = at
     submission = _submission(run, claim)
     try:
         session.commit()

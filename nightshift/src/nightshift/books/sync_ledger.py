@@ -111,6 +111,37 @@ def sync_target(session: Session, account_id: int) -> SyncTarget:
     )
 
 
+def mark_syncing(session: Session, account_id: int, *, job_id: str, at: datetime) -> None:
+    """Write down that a job is at an account's sync, in the caller's transaction; safe to repeat, the latest counts.
+
+    Raises:
+        UnknownAccount: there is no such account.
+    """
+    marked = update(Account).where(Account.id == account_id).values(syncing_since=at, syncing_by=job_id)
+    if session.scalar(marked.returning(Account.id)) is None:
+        raise UnknownAccount(account_id)
+
+
+def end_syncing(session: Session, account_id: int, *, job_id: str) -> bool:
+    """Take a job's mark off an account, in the caller's transaction; safe to repeat.
+
+    Returns:
+        True if it was there; False for none, or another job's.
+    """
+    ended = (
+        update(Account)
+        .where(Account.id == account_id, Account.syncing_by == job_id)
+        .values(syncing_since=None, syncing_by=None)
+    )
+    return session.scalar(ended.returning(Account.id)) is not None
+
+
+def long_syncing(session: Session, *, before: datetime) -> tuple[tuple[int, str], ...]:
+    """Return accounts whose sync began before an instant and has not ended, each with the job that is at it."""
+    marked = select(Account.id, Account.syncing_by).where(Account.syncing_since < before).order_by(Account.id)
+    return tuple((row.id, row.syncing_by) for row in session.execute(marked))
+
+
 def record_sync(  # noqa: PLR0913  # what a sync brought
     session: Session,
     account_id: int,
@@ -126,7 +157,7 @@ def record_sync(  # noqa: PLR0913  # what a sync brought
     A booked entry is kept once, under the bank's id of it; where the bank has corrected it since, so is it here.
     Pending entries have no lasting id, so those of the account are replaced as a whole: one that was booked in the
     meantime is not there twice. Of two syncs the later one's answer counts, whichever is written last; two syncs
-    of one account wait for each other.
+    of one account wait for each other. The job's mark of a sync under way is taken off.
 
     Args:
         session: Open session; the caller commits.
@@ -144,6 +175,7 @@ def record_sync(  # noqa: PLR0913  # what a sync brought
         UnknownAccount: there is no such account.
     """
     _lock(session, account_id)
+    end_syncing(session, account_id, job_id=job_id)
     is_newest = _write_balance(session, account_id, balance=balance, job_id=job_id, at=at)
     if is_newest:
         _replace_pending(session, account_id, pending, job_id=job_id, at=at)

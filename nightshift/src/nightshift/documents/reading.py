@@ -15,6 +15,7 @@ the usual 320 pixels, 0.97 s, with the same text. The classifier that turns sing
 that lies askew by 30 degrees is read without it, paper that is upside down is not read at all.
 """
 
+import os
 import threading
 from dataclasses import dataclass
 from datetime import date
@@ -82,6 +83,9 @@ class ReceiptReader:
 
     def __init__(self) -> None:
         self._one_at_a_time = threading.Lock()
+        # onnxruntime, when it is imported, writes an id of this machine under HOME, and sends what it loads to its
+        # maker, unless this says no; `disable_telemetry_events()` comes too late for the id (measured with 1.32).
+        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
     def read(self, path: Path) -> ReceiptReading:
         """Read one image file; about one second of one core.

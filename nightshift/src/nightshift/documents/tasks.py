@@ -18,7 +18,7 @@ def categorize_uncategorized_transactions() -> int:
     return len(sw.fan_out(extract_data_from_attachment, [(attachment,) for attachment in unread]).published)
 
 
-@app.task(name="extract_data_from_attachment", lane="transaction_postprocess", bind=True)
+@app.task(name="extract_data_from_attachment", lane="transaction_postprocess", bind=True, key="receipt:{attachment_id}")
 def extract_data_from_attachment(self: Any, attachment_id: int) -> bool:
     """Read vendor, date and total from a receipt into the books; safe to run twice: the first reading stays.
 

@@ -71,7 +71,7 @@ def file_run(
         UnknownRun, FilingKeyTaken, FilingMismatch: As in `nightshift.books.runs`.
     """
     with open_session() as session:
-        submission = begin_submission(session, run_id, key=filing_key(run_id), job_id=job_id)
+        submission = begin_submission(session, run_id, key=filing_key(run_id), job_id=job_id, at=now())
     if submission.claim is Claim.SUBMITTED and submission.filing_id is not None:
         return submission.filing_id
     receipt = _known(submission, gateway, job_id=job_id)

@@ -7,8 +7,11 @@ from typing import Any
 from nightshift.app import app, connections, sw
 from nightshift.filings.submitting import file_run
 
+RUN_KEY = "agent-run:{run_id}"
+"""Who asks for a run that is filed gets its filing; the gateway is given a key of the same name, for its own part."""
 
-@app.task(name="submit_approved_run", lane="agent_realtime", bind=True)
+
+@app.task(name="submit_approved_run", lane="agent_realtime", bind=True, key=RUN_KEY)
 def submit_approved_run(self: Any, run_id: int) -> str:
     """File an approved run with the gateway; return the gateway's id of the filing. Safe to run twice."""
     return file_run(

@@ -25,15 +25,18 @@ from nightshift.report.night import (
     Click,
     Demand,
     DemandSource,
+    Letter,
     Night,
     OwnFiling,
     ProcessUse,
+    Restart,
     Run,
+    Sweeping,
 )
 from nightshift.schedule import ZONE
 from nightshift.world.books import read_calls, read_filings
 from nightshift.world.limiter import RateLimit
-from slackwater import JobState, Schedule, Slackwater
+from slackwater import JobState, Pool, Schedule, Slackwater
 from slackwater.inspection import JobStates, open_messages
 
 
@@ -68,7 +71,10 @@ def gather(sw: Slackwater, course: Course, *, session: Session, processes: Seque
     """Collect all that is known of a night, once its workers have stopped and its servers still run."""
     events = list(journal.read(course.journal))
     demands = [*_scripted(course, sw), *_confirmed(events)]
-    claims = list(_claims(sw, {demand.job for demand in demands}))
+    jobs = {demand.job for demand in demands}
+    claims = list(_claims(sw, jobs))
+    letters = list(_letters(sw, claims))
+    claims += [Claim(job=one.job, state=one.state, claimant=Claimant.DEAD_LETTERS, detail=one.cause) for one in letters]
     tempo, store = sw.settings.tempo, sw.store
     margin = timedelta(seconds=60)
     accuracy = reading_rates(session)
@@ -99,6 +105,9 @@ def gather(sw: Slackwater, course: Course, *, session: Session, processes: Seque
         accuracy=accuracy if accuracy.count else None,
         expired_reasons=Counter(claim.detail for claim in claims if claim.state is JobState.EXPIRED and claim.detail),
         processes=processes,
+        letters=letters,
+        restarts=list(_restarts(sw, demands)),
+        sweepings=list(_sweepings(sw, events)),
     )
 
 
@@ -172,9 +181,24 @@ def _confirmed(events: Iterable[Mapping[str, Any]]) -> list[Demand]:
 
 
 def _claims(sw: Slackwater, jobs: set[str]) -> Iterable[Claim]:
-    ids = sorted(jobs)
-    for ending in sw.store.endings.find(ids).values():
-        yield Claim(job=ending.job, state=ending.state, claimant=Claimant.ENDINGS, detail=str(ending.reason))
+    endings = sw.store.endings.find(sorted(jobs))
+    duplicate_of = {
+        job: ending.reason.partition(": ")[0] for job, ending in endings.items() if ending.state is JobState.DUPLICATE
+    }
+    # The jobs that duplicates are of may have been published where no confirmation came.
+    others = set(duplicate_of.values()) - jobs
+    endings = {**endings, **sw.store.endings.find(sorted(others))}
+    ids = sorted(jobs | others)
+    for job, ending in endings.items():
+        yield Claim(
+            job=job,
+            state=ending.state,
+            claimant=Claimant.ENDINGS,
+            detail=str(ending.reason),
+            of=duplicate_of.get(job),
+        )
+    for job, held in sw.store.holds.find(ids).items():
+        yield Claim(job=job, state=JobState.HELD, claimant=Claimant.HOLDS, detail=held.reason)
     for job, state in JobStates(sw.app).states(ids).items():
         yield Claim(job=job, state=state, claimant=Claimant.RESULTS)
     messages = open_messages(sw.app)
@@ -186,6 +210,52 @@ def _claims(sw: Slackwater, jobs: set[str]) -> Iterable[Claim]:
             yield Claim(job=job, state=JobState.QUEUED, claimant=Claimant.UNACKNOWLEDGED)
     finally:
         messages.close()
+
+
+def _letters(sw: Slackwater, claims: Iterable[Claim]) -> Iterable[Letter]:
+    """Look up the dead letter of each job that did not just do its work."""
+    well = {claim.job for claim in claims if claim.state in (JobState.DONE, JobState.DUPLICATE, JobState.EXPIRED)}
+    for job in sorted({claim.job for claim in claims} - well):
+        if (found := sw.store.dead_letters.get(job)) is not None:
+            yield Letter(
+                job=job,
+                task=found.task,
+                state=found.state,
+                cause=found.cause,
+                reason=found.reason,
+                tries=found.tries,
+                attempts=found.attempts,
+            )
+
+
+def _restarts(sw: Slackwater, demands: Iterable[Demand]) -> Iterable[Restart]:
+    asked = {demand.job: demand for demand in demands}
+    for job, run in sorted(sw.store.runs.runs(sorted(asked)).items()):
+        lane = sw.lanes.get(asked[job].lane or "")
+        if run.attempts > 1:
+            yield Restart(
+                job=job,
+                task=asked[job].task,
+                starts=run.attempts,
+                is_childs=lane is not None and lane.pool is Pool.PREFORK,
+            )
+
+
+def _sweepings(sw: Slackwater, events: Iterable[Mapping[str, Any]]) -> Iterable[Sweeping]:
+    rescued: dict[str, list[str]] = {}
+    for event in events:
+        if event["event"] == journal.SWEPT:
+            rescued.setdefault(event["sweeper"], []).extend(event["things"])
+    for sweep in sw.store.sweeps.all():
+        yield Sweeping(
+            sweeper=sweep.sweeper,
+            at=sweep.at,
+            found_count=sweep.found_count,
+            recovered_count=sweep.recovered_count,
+            note=sweep.note,
+            error=sweep.error,
+            rescued=tuple(rescued.get(sweep.sweeper, ())),
+        )
 
 
 def _clicks(

@@ -7,14 +7,20 @@ the ids that no claim puts anywhere.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from nightshift.report.night import Claim, Claimant, Demand
 from slackwater import JobState
 
-_EXACTER = {JobState.EXPIRED: JobState.REVOKED, JobState.DEAD: JobState.FAILED}
-"""Our states for which Celery has only a coarser word, so the result backend says that one beside them."""
+_EXACTER = {
+    JobState.EXPIRED: {JobState.REVOKED},
+    JobState.DEAD: {JobState.FAILED},
+    JobState.DUPLICATE: {JobState.REVOKED, JobState.DONE},
+}
+"""Our states for which Celery has only a coarser word, so the result backend says that one beside them. A duplicate of
+what is done has that one's result, and says done."""
 
 _WORST_FIRST = (
     JobState.DEAD,
@@ -52,6 +58,21 @@ class Contradiction:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Duplicate:
+    """A job whose work another job does or did.
+
+    Attributes:
+        job: Its id.
+        of: The other's id, as the store has it; None where nobody says.
+        is_placed: Somebody says where the other one is.
+    """
+
+    job: str
+    of: str | None
+    is_placed: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class Ledger:
     """The night's jobs, settled.
 
@@ -61,6 +82,7 @@ class Ledger:
         counts: Jobs by state, for all states.
         lost: Demanded jobs without a place.
         contradictions: Jobs with more than one ending.
+        duplicates: Jobs that ended as duplicates, each with the job that it is one of.
         undemanded: Ids that somebody claims and nobody demanded (a publish whose confirmation never came).
     """
 
@@ -69,6 +91,7 @@ class Ledger:
     counts: Mapping[JobState, int]
     lost: tuple[Lost, ...]
     contradictions: tuple[Contradiction, ...]
+    duplicates: tuple[Duplicate, ...]
     undemanded: tuple[str, ...]
 
 
@@ -88,6 +111,7 @@ def settle(demands: Iterable[Demand], claims: Iterable[Claim]) -> Ledger:
     settled = {job: place(said.get(job, ())) for job in asked}
     places = {job: found.state for job, found in settled.items() if found.state is not None}
     counted = Counter(places.values())
+    named = {claim.of for claim in chain.from_iterable(said.values())}
     return Ledger(
         submitted=len(asked),
         places=places,
@@ -100,8 +124,15 @@ def settle(demands: Iterable[Demand], claims: Iterable[Claim]) -> Ledger:
             for job in asked
             if len(_endings(said.get(job, ()))) > 1
         ),
-        undemanded=tuple(sorted(job for job in said if job not in asked)),
+        duplicates=tuple(_duplicate(job, said) for job, state in sorted(places.items()) if state is JobState.DUPLICATE),
+        undemanded=tuple(sorted(job for job in said if job not in asked and job not in named)),
     )
+
+
+def _duplicate(job: str, said: Mapping[str, Sequence[Claim]]) -> Duplicate:
+    of = next((claim.of for claim in said[job] if claim.of is not None), None)
+    is_placed = of is not None and of != job and place(said.get(of, ())).state is not None
+    return Duplicate(job=job, of=of, is_placed=is_placed)
 
 
 def place(claims: Iterable[Claim]) -> Place:
@@ -138,7 +169,7 @@ _OPEN_PLACES = {
 
 def _endings(claims: Iterable[Claim]) -> frozenset[JobState]:
     ends = {claim.state for claim in claims if claim.state.final}
-    return frozenset(ends - {_EXACTER[end] for end in ends if end in _EXACTER})
+    return frozenset(ends - {coarser for end in ends for coarser in _EXACTER.get(end, ())})
 
 
 def _ended(endings: frozenset[JobState]) -> Place:

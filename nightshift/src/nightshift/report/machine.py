@@ -49,6 +49,10 @@ def to_json(report: Report) -> dict[str, Any]:
             "books": asdict(night.books),
             "processes": [asdict(use) for use in night.processes],
         },
+        "dead_letters": [asdict(one) for one in night.letters],
+        "duplicates": [{"job": one.job, "of": one.of} for one in ledger.duplicates],
+        "restarts": [asdict(one) for one in night.restarts],
+        "sweepers": [{**asdict(one), "at": one.at.isoformat()} for one in night.sweepings],
         "expired_reasons": dict(sorted(night.expired_reasons.items())),
     }
 

@@ -55,6 +55,7 @@ class Claimant(StrEnum):
 
     ENDINGS = "store: endings"
     HOLDS = "store: holds"
+    DEAD_LETTERS = "store: dead letters"
     RESULTS = "result backend"
     UNACKNOWLEDGED = "broker: unacknowledged"
     QUEUE = "broker: queue"
@@ -69,12 +70,77 @@ class Claim:
         state: What the claimant says of it.
         claimant: Who says so.
         detail: More of it, for people: the queue's name, an error's first line.
+        of: The job that does or did the work of one that is a duplicate; None for none.
     """
 
     job: str
     state: JobState
     claimant: Claimant
     detail: str = ""
+    of: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Letter:
+    """A dead letter: a job that nobody runs again by itself.
+
+    Attributes:
+        job: Its id.
+        task: Name of its task.
+        state: Dead (its attempts are spent) or failed.
+        cause: What it is grouped by: the error's kind, or `poison`.
+        reason: One sentence.
+        tries: Tries that were begun.
+        attempts: Started deliveries of its last try.
+    """
+
+    job: str
+    task: str
+    state: JobState
+    cause: str
+    reason: str
+    tries: int
+    attempts: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Restart:
+    """A job whose body was started more than once in one try: it was cut off before it came to an end.
+
+    Attributes:
+        job: Its id.
+        task: Name of its task.
+        starts: Started deliveries of its last try.
+        is_childs: It ran in a child process of its worker (a prefork pool).
+    """
+
+    job: str
+    task: str
+    starts: int
+    is_childs: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweeping:
+    """What a sweeper did.
+
+    Attributes:
+        sweeper: Its name.
+        at: When its last round was.
+        found_count: Things found stuck in its last round.
+        recovered_count: Things recovered in its last round.
+        note: Its own sentence on that round, or empty.
+        error: Why that round failed; empty where it did not.
+        rescued: What it recovered all night long, where it writes that down itself.
+    """
+
+    sweeper: str
+    at: datetime
+    found_count: int = 0
+    recovered_count: int = 0
+    note: str = ""
+    error: str = ""
+    rescued: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,6 +237,9 @@ class Night:
         accuracy: Receipts read against the truth; None where none was read.
         expired_reasons: Expired jobs by reason.
         processes: What each process took; empty where nobody measured.
+        letters: Dead letters of demanded jobs.
+        restarts: Demanded jobs that were started again within one try.
+        sweepings: What the sweepers did, by name.
     """
 
     plan: str
@@ -196,3 +265,6 @@ class Night:
     accuracy: Rates | None = None
     expired_reasons: Mapping[str, int] = field(default_factory=dict)
     processes: Sequence[ProcessUse] = ()
+    letters: Sequence[Letter] = ()
+    restarts: Sequence[Restart] = ()
+    sweepings: Sequence[Sweeping] = ()

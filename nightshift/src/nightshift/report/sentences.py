@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -151,7 +152,9 @@ def _ended_badly(report: Report) -> tuple[str, ...]:
     dead = counts[JobState.DEAD]
     parts = [f"{count(failed, 'job')} failed"] if failed else []
     parts += [f"{count(dead, 'job')} dead"] if dead else []
-    return (f"{' and '.join(parts)}; the rest of the night went on.",) if parts else ()
+    causes = Counter(one.cause for one in report.night.letters)
+    why = f" ({', '.join(f'{number:,} {cause}' for cause, number in causes.items())})" if causes else ""
+    return (f"{' and '.join(parts)}{why}; the rest of the night went on.",) if parts else ()
 
 
 def _consents(report: Report) -> tuple[str, ...]:

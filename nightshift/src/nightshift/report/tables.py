@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nightshift.report.checks import Report
 from nightshift.report.figures import Waits
 from nightshift.report.marks import SIGNS, mark_of
+from nightshift.report.night import Sweeping
 from nightshift.report.track import note_of
-from nightshift.report.wording import clock, count, megabytes, seconds
+from nightshift.report.wording import clock, count, megabytes, night_clock, seconds
 from slackwater import JobState, Occurrence
 
 
@@ -24,7 +27,16 @@ class Table:
 
 def tables(report: Report) -> tuple[Table, ...]:
     """Return all tables, in the order of reading; those without rows are left out."""
-    made = (occurrences(report), effects(report), jobs(report), lanes(report), waits(report), figures(report))
+    made = (
+        occurrences(report),
+        effects(report),
+        jobs(report),
+        letters(report),
+        lanes(report),
+        waits(report),
+        sweepings(report),
+        figures(report),
+    )
     return tuple(table for table in made if table.rows)
 
 
@@ -74,7 +86,7 @@ def jobs(report: Report) -> Table:
     counts = report.ledger.counts
     rows = [("submitted", f"{report.ledger.submitted:,}", "")]
     for state, number in counts.items():
-        rows.append((state.value, f"{number:,}", _reasons(report) if state is JobState.EXPIRED and number else ""))
+        rows.append((state.value, f"{number:,}", _more_of(state, report) if number else ""))
     rows.append(("lost", f"{len(report.ledger.lost):,}", "nobody knows where they are" if report.ledger.lost else ""))
     return Table(
         caption="Jobs",
@@ -84,8 +96,63 @@ def jobs(report: Report) -> Table:
     )
 
 
-def _reasons(report: Report) -> str:
-    return ", ".join(f"{number:,} {reason}" for reason, number in report.night.expired_reasons.items())
+def _more_of(state: JobState, report: Report) -> str:
+    if state is JobState.EXPIRED:
+        return _counted(report.night.expired_reasons)
+    if state is JobState.DUPLICATE:
+        others = {one.of for one in report.ledger.duplicates if one.of is not None}
+        return f"of {count(len(others), 'other job')}, each known by id"
+    if state in (JobState.FAILED, JobState.DEAD):
+        return _counted(Counter(one.cause for one in report.night.letters if one.state is state))
+    return ""
+
+
+def _counted(causes: Mapping[str, int]) -> str:
+    return ", ".join(f"{number:,} {cause}" for cause, number in causes.items())
+
+
+def letters(report: Report) -> Table:
+    """List the dead letters."""
+    return Table(
+        caption="Dead letters",
+        source="kept whole, until somebody replays or discards them",
+        heads=("Job", "Task", "State", "Cause", "#Tries", "#Starts"),
+        rows=tuple(
+            (one.job, one.task, one.state.value, one.cause, f"{one.tries:,}", f"{one.attempts:,}")
+            for one in report.night.letters
+        ),
+    )
+
+
+def sweepings(report: Report) -> Table:
+    """Say what the sweepers did; those whose last round found nothing share a row."""
+    told = [one for one in report.night.sweepings if one.found_count or one.error or one.rescued]
+    rows = [(one.sweeper, night_clock_of(one, report), _did(one)) for one in told]
+    if quiet := [one for one in report.night.sweepings if one not in told]:
+        last = max(quiet, key=lambda one: one.at)
+        rows.append((count(len(quiet), "sweeper"), night_clock_of(last, report), "found nothing"))
+    return Table(
+        caption="Sweepers",
+        source="last round of each; what the application's own recovered, all night long",
+        heads=("Sweeper", "Last round", "What it did"),
+        rows=tuple(rows),
+    )
+
+
+def night_clock_of(one: Sweeping, report: Report) -> str:
+    """Write when a sweeper's last round was."""
+    return night_clock(one.at, tempo=report.night.tempo, zone=report.night.zone)
+
+
+def _did(one: Sweeping) -> str:
+    parts = [f"failed: {one.error}"] if one.error else []
+    if one.found_count:
+        parts.append(f"found {one.found_count:,}, recovered {one.recovered_count:,}")
+    if one.note:
+        parts.append(one.note)
+    if one.rescued:
+        parts.append(f"recovered this night: {', '.join(one.rescued)}")
+    return "; ".join(parts)
 
 
 def lanes(report: Report) -> Table:

@@ -14,7 +14,7 @@ from fastapi.datastructures import Headers
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 
-from nightshift.tokens import AGGREGATOR, GATEWAY, Credentials, why_refused
+from nightshift.tokens import AGGREGATOR, GATEWAY, Registration, why_refused
 from nightshift.world.aggregator import aggregator_routes
 from nightshift.world.books import BooksError
 from nightshift.world.desk import CutOffError, Desk, OpenCall
@@ -56,7 +56,7 @@ def create_app(desk: Desk) -> ASGIApp:
 
     app.add_exception_handler(RequestValidationError, _wrong_parameters)
     app.add_exception_handler(CutOffError, cut_off)
-    return BookedCalls(Authenticated(app, desk.credentials), desk)
+    return BookedCalls(Authenticated(app, desk.registration), desk)
 
 
 class BookedCalls:
@@ -93,9 +93,9 @@ class Authenticated:
     Where a person gives or revokes a consent is a page for browsers: it has no token.
     """
 
-    def __init__(self, app: ASGIApp, credentials: Credentials) -> None:
+    def __init__(self, app: ASGIApp, registration: Registration) -> None:
         self._app = app
-        self._credentials = credentials
+        self._registration = registration
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection event (ASGI)."""
@@ -105,7 +105,7 @@ class Authenticated:
         given = Headers(scope=scope).get("authorization", "")
         audience = GATEWAY if scope["path"].startswith("/filings") else AGGREGATOR
         now = dt.datetime.now(dt.UTC)
-        why = why_refused(given.removeprefix("Bearer "), self._credentials, audience=audience, at=now)
+        why = why_refused(given.removeprefix("Bearer "), self._registration, audience=audience, at=now)
         if why is None:
             await self._app(scope, receive, send)
             return

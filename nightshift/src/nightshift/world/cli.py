@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from nightshift.errors import NightError
-from nightshift.tokens import Credentials
+from nightshift.tokens import Registration
 from nightshift.world.chance import LognormalRule
 from nightshift.world.faults import read_faults
 from nightshift.world.limiter import RateLimit
@@ -38,10 +38,10 @@ class StartError(click.ClickException):
 )
 @click.option("--seed", type=int, required=True, help="Decides every latency, fault and bank statement.")
 @click.option(
-    "--credentials",
+    "--registration",
     required=True,
     type=click.Path(path_type=Path, dir_okay=False),
-    help="File of the application that may call: its id, and the secret that it signs with.",
+    help="File of the application that may call: its id, and its public key.",
 )
 @click.option(
     "--today",
@@ -84,7 +84,7 @@ def main(**options: Any) -> None:
     try:
         rules = _rules(options)
         with listen(port=options["port"], fd=options["fd"]) as listener:
-            serve(rules, options["books"], listener=listener, credentials=Credentials.read(options["credentials"]))
+            serve(rules, options["books"], listener=listener, registration=Registration.read(options["registration"]))
     except (SocketError, BooksError, NightError, ValueError) as error:
         raise StartError(str(error)) from error
     sys.stdout.flush()

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from fastapi import Request
 
-from nightshift.tokens import Credentials
+from nightshift.tokens import Registration
 from nightshift.world.bookkeeper import Bookkeeper, stamp
 from nightshift.world.consents import Consents
 from nightshift.world.kinds import AGGREGATOR_KINDS, Fault, Outcome, PathKind
@@ -89,17 +89,17 @@ class OpenCall:
 class Desk:
     """State of a running world: rules, books, the rate limit's bucket, and how often each was asked."""
 
-    def __init__(self, rules: WorldRules, books: Bookkeeper, *, credentials: Credentials) -> None:
+    def __init__(self, rules: WorldRules, books: Bookkeeper, *, registration: Registration) -> None:
         """Take over where the books end.
 
         Args:
             rules: What decides the answers.
             books: Writer of the books, open.
-            credentials: Those of the one application that may call.
+            registration: Of the one application that may call.
         """
         self.rules = rules
         self.books = books
-        self.credentials = credentials
+        self.registration = registration
         self.clock = SteadyClock()
         self.transport_of: Callable[[Request], asyncio.Transport | None] = lambda _: None
         self.filings = dict(books.memory.filings)

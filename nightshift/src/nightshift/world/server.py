@@ -17,7 +17,7 @@ import uvicorn
 from fastapi import Request
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from nightshift.tokens import Credentials
+from nightshift.tokens import Registration
 from nightshift.world.app import create_app
 from nightshift.world.bookkeeper import Bookkeeper
 from nightshift.world.desk import Desk
@@ -67,21 +67,21 @@ def _bound_socket(port: int) -> socket.socket:
     return listener
 
 
-def serve(rules: WorldRules, books_path: Path, *, listener: socket.socket, credentials: Credentials) -> None:
+def serve(rules: WorldRules, books_path: Path, *, listener: socket.socket, registration: Registration) -> None:
     """Run the world until SIGTERM or SIGINT; on stdout, one line of JSON tells when it is really serving.
 
     Args:
         rules: What decides the answers.
         books_path: SQLite file of the books.
         listener: Listening socket.
-        credentials: Those of the one application that may call.
+        registration: Of the one application that may call.
 
     Raises:
         BooksError: The books cannot be written, at the start or later.
     """
     logging.basicConfig(level=logging.WARNING, format="world: %(message)s")
     with contextlib.closing(Bookkeeper(books_path, seed=rules.seed)) as books:
-        asyncio.run(_serve(Desk(rules, books, credentials=credentials), listener))
+        asyncio.run(_serve(Desk(rules, books, registration=registration), listener))
         failure = books.failure
     if failure is not None:
         raise failure

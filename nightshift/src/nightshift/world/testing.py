@@ -13,7 +13,7 @@ from pathlib import Path
 
 from nightshift.tokens import AGGREGATOR, GATEWAY, LONGEST_LIFETIME, Credentials, TokenSource, sign
 
-CREDENTIALS = Credentials(application_id="app-of-the-test", secret=b"guards nothing but a test's process")
+CREDENTIALS = Credentials.new()
 TOKEN = sign(CREDENTIALS, audience=(AGGREGATOR, GATEWAY), at=dt.datetime.now(dt.UTC), lifetime=LONGEST_LIFETIME)
 TOKENS = TokenSource(CREDENTIALS, audience=AGGREGATOR)
 FILING_TOKENS = TokenSource(CREDENTIALS, audience=GATEWAY)
@@ -55,9 +55,9 @@ def write_faults(folder: Path, *rules: Mapping[str, object]) -> Mapping[str, str
 def world_command(books: Path, options: Mapping[str, str]) -> list[str]:
     """Build the command line of a quick world, with some options changed; an empty value makes an option a flag."""
     there = next(folder for folder in books.parents if folder.is_dir())
-    credentials = there / f"{books.name}.credentials"
-    CREDENTIALS.write(credentials)
-    chosen = {"--port": "0", "--credentials": str(credentials), **QUICK, **options}
+    registration = there / f"{books.name}.registration"
+    CREDENTIALS.registration.write(registration)
+    chosen = {"--port": "0", "--registration": str(registration), **QUICK, **options}
     pairs = [text for pair in chosen.items() for text in pair if text]
     return [sys.executable, "-m", "nightshift.world", "--books", str(books), *pairs]
 

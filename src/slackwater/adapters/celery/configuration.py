@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from celery import Celery
+from celery.app.routes import Router, prepare
 from kombu import Queue
 
 from slackwater.adapters.brokers.queues import DEAD_LETTERS, DELIVERY_LIMIT, plain_queue, quorum_queue
@@ -89,6 +90,55 @@ def configure(app: Celery, lanes: Mapping[str, Lane], *, prefix: str, delivery_l
         app.conf.redis_max_connections or 0, max(lane.slots for lane in lanes.values()) + SPARE_CONNECTIONS
     )
     app.conf.broker_connection_retry_on_startup = True
+
+
+def misrouted(app: Celery, lane_queues: Mapping[str, str]) -> list[str]:
+    """List the tasks with a lane that the application itself sends elsewhere, one line each.
+
+    Args:
+        app: The application, its tasks registered.
+        lane_queues: Queue by lane.
+    """
+    if not any(isinstance(one, _Router) for one in _routes(app.conf.task_routes)):
+        return [
+            "setting task_routes was replaced after Slackwater(app, ...), so no task reaches its lane; set it before"
+        ]
+    found = []
+    for name, task in sorted(app.tasks.items()):
+        lane = getattr(task, "lane", None)
+        own = {"its option queue=": own_queue(task), "setting task_routes": routed_queue(app, name)}
+        found += [
+            f"task {name}: {what} sends it to {queue!r}, and its lane {lane!r} to {lane_queues[lane]!r}; "
+            "drop the route, or the lane"
+            for what, queue in own.items()
+            if isinstance(lane, str) and lane in lane_queues and queue not in (None, lane_queues[lane])
+        ]
+    return found
+
+
+def own_queue(task: Any) -> str | None:
+    """Return the queue that a task asks for itself (`queue=`), which goes before every route; None if none."""
+    return _name_of(getattr(task, "queue", None))
+
+
+def routed_queue(app: Celery, name: str) -> str | None:
+    """Return where the application's own routes send a task, lanes aside; None where they do not say.
+
+    A router that is a function is asked with no arguments; one that cannot answer then is passed over.
+    """
+    own = [one for one in _routes(app.conf.task_routes) if not isinstance(one, _Router)]
+    router: Any = Router(routes=prepare(own), app=app)
+    try:
+        route = router.lookup_route(name, (), {}, {}, app.tasks.get(name))
+    except Exception:  # noqa: BLE001 - the application's own function, which may need the arguments of a real call
+        return None
+    if isinstance(route, Mapping):
+        return _name_of(route.get("queue") or route.get("routing_key") or route.get("exchange"))
+    return _name_of(route)
+
+
+def _name_of(queue: Any) -> str | None:
+    return None if queue is None else str(getattr(queue, "name", queue))
 
 
 def _transport_options(app: Celery) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from slackwater.adapters.celery.bodies import Body, running
 from slackwater.adapters.celery.counting import NotStarted
 from slackwater.adapters.celery.ends import Ends
 from slackwater.adapters.celery.letters import Letters
-from slackwater.adapters.celery.publishing import mark_of
+from slackwater.adapters.celery.publishing import NotSent, mark_of
 from slackwater.adapters.celery.rules import arguments_of, rules_of
 from slackwater.adapters.celery.successors import Successors, send_all
 from slackwater.core.admission import Admit, Ask, Bury, Resolve, Wait
@@ -128,7 +128,7 @@ class Deliveries:
 
     def _ended_before(self, call: _Call, ask: Ask | None, state: JobState, error: BaseException | None) -> Any:
         """Tell the store what an earlier delivery could not: it died after it had told the result backend."""
-        if state is JobState.FAILED and error is not None and call.delivery.mark is not None:
+        if state is JobState.FAILED and error is not None and self.letters.keeps(call.delivery.task):
             self.letters.failed(call.delivery, error, body=Body(), request=call.request)
         if ask is not None:
             self._finish(ask, None, state, digest=None)
@@ -175,10 +175,13 @@ class Deliveries:
     def _run(self, call: _Call, ask: Ask | None, body: Body) -> Any:
         ended = self._trace(call, body)
         state, error = outcome(ended)
-        if state is JobState.FAILED and error is not None and call.delivery.mark is not None:
+        if state is JobState.FAILED and error is not None and self.letters.keeps(call.delivery.task):
             self.letters.failed(call.delivery, error, body=body, request=call.request)
         if ask is not None:
             self._finish(ask, body.fence, state, digest=digest_of(ended) if state is JobState.DONE else None)
+        mark = call.delivery.mark
+        if state is JobState.DONE and mark is not None and mark.replay_of is not None:
+            self.ends.mirror(mark.replay_of, ended[0])
         return ended
 
     def _trace(self, call: _Call, body: Body) -> Any:
@@ -232,6 +235,8 @@ def outcome(ended: Any) -> tuple[JobState, BaseException | None]:
     info = ended[1]
     if info is None:
         return JobState.DONE, None
+    if isinstance(info.retval, NotSent):
+        return JobState.EXPIRED, None  # its retry would have come too late: nothing of it is left
     if info.state == states.FAILURE:
         return JobState.FAILED, info.retval if isinstance(info.retval, BaseException) else None
     return JobState.QUEUED, None

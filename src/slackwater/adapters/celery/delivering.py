@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from celery import Celery
+from celery.app.task import Context
 
 from slackwater.adapters.celery.announcing import Announcer
 from slackwater.adapters.celery.bodies import has_key_here
@@ -16,6 +17,7 @@ from slackwater.adapters.celery.ends import Ends
 from slackwater.adapters.celery.letters import Letters
 from slackwater.adapters.celery.publishing import Seam
 from slackwater.adapters.celery.successors import Successors
+from slackwater.core.job import Mark
 from slackwater.core.lane import Lane
 from slackwater.engine.job_run import JobRuns
 from slackwater.engine.lateness import Lateness
@@ -58,7 +60,7 @@ class Delivering:
             full_per_cause=settings.full_letters_per_cause,
         )
         lateness = Lateness(clock=self.clock, store=self.store)
-        self.ends = ends = Ends(app=self.app, clock=self.clock, runs=runs)
+        self.ends = ends = Ends(app=self.app, clock=self.clock, runs=runs, key_of=self._key_of)
         self.letters = letters = Letters(
             app=self.app,
             lane_of=self.lane_of,
@@ -98,3 +100,10 @@ class Delivering:
             boot=lambda: boot_of(self.app),
             lease_lives_for=settings.lease_lives_for,
         )
+
+    def _key_of(self, task: str, context: Context, mark: Mark | None) -> str | None:
+        known = self.app.tasks.get(task)
+        if known is None:
+            return None
+        rule = self.announcer.key_of(known, context.args or (), context.kwargs or {}, mark=mark)
+        return None if rule is None else rule.name

@@ -5,6 +5,7 @@ Each act tells the store first, so that a crash in between leaves a delivery tha
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,25 +15,33 @@ from celery.app.task import Context
 from celery.exceptions import TaskRevokedError
 
 from slackwater.adapters.brokers.results import state_of
-from slackwater.adapters.celery.publishing import runs_here
+from slackwater.adapters.celery.publishing import mark_of, runs_here
 from slackwater.core.admission import Bury, Resolve
 from slackwater.core.delivery import Delivery
 from slackwater.core.guard import Expire
 from slackwater.core.job import JobState, Mark
 from slackwater.engine.job_run import JobRuns
 from slackwater.errors import PoisonedJob, StoreUnavailable
-from slackwater.ports import Clock, Ending
+from slackwater.ports import Clock, Ending, Finish
 
 log = structlog.get_logger("slackwater.ends")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ends:
-    """Ends jobs in the store and in the result backend."""
+    """Ends jobs in the store and in the result backend.
+
+    Attributes:
+        app: Whose jobs.
+        clock: The two clocks.
+        runs: Tells the store.
+        key_of: Returns the key of a job, by its task's name, its request and its mark; None for none.
+    """
 
     app: Celery
     clock: Clock
     runs: JobRuns
+    key_of: Callable[[str, Context, Mark | None], str | None]
 
     def expire(self, *, job: str, task: str, mark: Mark, verdict: Expire, request: Any) -> bool:
         """End a job as expired. Its result says REVOKED with the reason, as Celery's own expiry does.
@@ -41,11 +50,12 @@ class Ends:
             False for a late copy of a job that runs or has ended: nothing is changed then.
         """
         context = Context(request)
-        if self._is_copy(job, context):
+        if self.is_copy(job, context):
             log.info("late copy left out", job=job, task=task)
             return False
         try:
             self._record(job, task, mark.lane, JobState.EXPIRED, verdict.reason.value)
+            self._free_key(job, task, JobState.EXPIRED, mark=mark, context=context)
         except StoreUnavailable as error:
             log.warning("expired, kept in its result alone", job=job, error=str(error))
         self.revoke(job, f"expired: {verdict.reason}", request=context)
@@ -70,6 +80,8 @@ class Ends:
     def dead(self, job: str, task: str, *, lane: str | None, reason: str, request: Any) -> None:
         """End a job as dead; its result says FAILURE, and a chord that it belongs to learns of it."""
         self._record(job, task, lane, JobState.DEAD, reason)
+        context = Context(request)
+        self._free_key(job, task, JobState.DEAD, mark=mark_of(context), context=context)
         error = PoisonedJob(f"dead: {task} {job} {reason}")
         self.app.backend.mark_as_failure(job, error, request=Context(request))
         log.error("dead", job=job, task=task, reason=reason)
@@ -95,6 +107,10 @@ class Ends:
         meta = self.app.backend.get_task_meta(job, cache=False)
         return meta.get("result") if meta["status"] == states.SUCCESS else None
 
+    def mirror(self, job: str, result: Any) -> None:
+        """Give a dead letter's job the result of its replay."""
+        self.app.backend.mark_as_done(job, result)
+
     def say_held(self, job: str, *, request: Any) -> None:
         """Say HELD."""
         self.app.backend.store_result(job, None, "HELD", request=Context(request))
@@ -102,7 +118,14 @@ class Ends:
     def _record(self, job: str, task: str, lane: str | None, state: JobState, reason: str) -> None:
         self.runs.end(Ending(job=job, state=state, reason=reason, task=task, lane=lane, at=self.clock.run()))
 
-    def _is_copy(self, job: str, context: Context) -> bool:
+    def _free_key(self, job: str, task: str, state: JobState, *, mark: Mark | None, context: Context) -> None:
+        """End a job's key with it: else the next job with that key would be taken for a repeat of one that waits."""
+        if (key := self.key_of(task, context, mark)) is not None:
+            tries, ended_at = int(context.retries or 0), self.clock.calendar()
+            self.runs.finish(Finish(job=job, tries=tries, state=state, ended_at=ended_at, key=key))
+
+    def is_copy(self, job: str, context: Context) -> bool:
+        """Tell whether a late delivery is a copy of a job that runs or has ended."""
         # A second message under the same id is legal (a fan-out's parent ran twice), and what it finds done stays done.
         status = self.app.backend.get_task_meta(job, cache=False)["status"]
         if status == states.STARTED:

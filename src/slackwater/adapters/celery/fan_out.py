@@ -94,10 +94,12 @@ class FanOuts:
         name = str(task.name)
         holders = self.announcer.announce([Announcement(job=job, task=name, key=rule) for job, rule in keyed.items()])
         taken = {job: holder for job, holder in zip(keyed, holders, strict=True) if holder != job}
+        if taken and mark is not None and mark.occurrence is not None:
+            # Before their results say so: those of duplicates of what is done say done, and whoever settles by results
+            # would count them as that.
+            self.store().fan_outs.settle(dict.fromkeys(taken, JobState.DUPLICATE), at=self.clock.run())
         for job, holder in taken.items():
             self.announcer.end(job, keyed[job], holder, task=name, mark=child, request={"id": job, "task": name})
-        if taken and mark is not None and mark.occurrence is not None:
-            self.store().fan_outs.settle(dict.fromkeys(taken, JobState.DUPLICATE), at=self.clock.run())
         return tuple(taken)
 
     def _record(self, jobs: Sequence[str], mark: Mark | None) -> None:

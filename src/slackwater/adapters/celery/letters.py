@@ -53,6 +53,10 @@ class Letters:
     ends: Ends
     later: timedelta
 
+    def keeps(self, task: str) -> bool:
+        """Tell whether dead letters of a task are kept: of those that have a lane."""
+        return self.lane_of(task) is not None
+
     def hold(self, delivery: Delivery, wait: Wait, *, may_have_had_effect: bool, request: Any) -> None:
         """Keep a delivery in the store until its time comes or a lease is free.
 

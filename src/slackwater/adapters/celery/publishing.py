@@ -30,6 +30,8 @@ from slackwater.errors import StoreUnavailable
 from slackwater.ports import Clock
 
 log = structlog.get_logger("slackwater.publishing")
+OURS = "slackwater."
+"""What the names of our own tasks begin with; they are no work of the application's, which is told of none."""
 WORTH_KEEPING = timedelta(seconds=0.5)
 """A retry that is due later than that waits in the store; a sooner one is published at once."""
 
@@ -219,6 +221,8 @@ class Sending:
         """Publish it, and tell who wants to know."""
         self.message.headers[HEADER] = self.mark.to_header()
         self.stock(producer, self.name, self.message, **self.options)
+        if self.name.startswith(OURS):
+            return
         parent = self.message.headers.get("parent_id")
         self.seam.confirmed(Published(job=self.job, task=self.name, lane=self.mark.lane, parent=parent, mark=self.mark))
 

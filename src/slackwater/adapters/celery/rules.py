@@ -45,19 +45,26 @@ def arguments_of(task: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> M
 def _read(task: Any, lanes: Mapping[str, Lane]) -> DeliveryRules:
     found: list[str] = []
     lane = lanes.get(str(getattr(task, "lane", None)))
+    attempts = _option(task, "attempts", int, found)
     rules = DeliveryRules(
         key=_template(task, "key", found),
         fresh_for=_option(task, "fresh_for", timedelta, found),
         key_taken=_policy(task, "key_taken", WhenTaken.SKIP, KEY_POLICIES, found=found),
         lease=_template(task, "lease", found),
         lease_taken=_policy(task, "lease_taken", WhenTaken.WAIT, tuple(WhenTaken), found=found),
-        attempts=_option(task, "attempts", int, found) or ATTEMPTS,
+        attempts=ATTEMPTS if attempts is None else attempts,
         retry=_retry(task, lane, found),
     )
     if rules.attempts < 1:
         found.append(f"task {task.name}: attempts must be at least 1, not {rules.attempts}")
     if rules.fresh_for is not None and rules.key is None:
         found.append(f"task {task.name}: fresh_for= says how long a key's success counts; give key= too")
+    if lane is None and (rules.key is not None or rules.lease is not None):
+        found.append(f"task {task.name}: key= and lease= need a lane, whose workers release what waits; give lane= too")
+    if not getattr(task, "acks_late", True) and (rules.key is not None or rules.lease is not None):
+        found.append(
+            f"task {task.name}: key= and lease= need acks_late; a job that cannot ask must go back to its queue"
+        )
     if missing := sorted(rules.parameters - _parameters(task)):
         found.append(f"task {task.name}: key= or lease= needs {', '.join(missing)}, which is no parameter of it")
     if found:

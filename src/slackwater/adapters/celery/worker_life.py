@@ -53,7 +53,7 @@ class WorkerLife:
         settings: How the processes behave.
         realm: Whose workers sweep for each other.
         dead_workers: Puts the sweeper together.
-        check_broker: Raises `ConfigurationError` where the broker does not fit the lanes.
+        check: Raises `ConfigurationError` where a worker of these lanes cannot run: the application or its broker.
     """
 
     app: Celery
@@ -65,7 +65,7 @@ class WorkerLife:
     settings: Settings
     realm: str
     dead_workers: MakeDeadWorkers
-    check_broker: Callable[[Iterable[str]], None]
+    check: Callable[[Iterable[str]], None]
     _owner: Owner | None = field(default=None, init=False)
     _leaving: Leaving = field(init=False)
     _threads: list[WorkerThread] = field(default_factory=list, init=False)
@@ -97,9 +97,9 @@ class WorkerLife:
         return [lane for lane, queue in self.queues.items() if not named or queue in named]
 
     def _refuse(self, lanes: Sequence[str]) -> None:
-        """End this process, one line a finding, where the broker does not fit; a signal's receiver may not raise."""
+        """End this process, one line a finding, where it cannot run; a signal's receiver may not raise."""
         try:
-            self.check_broker(lanes)
+            self.check(lanes)
         except ConfigurationError as error:
             for line in error.findings:
                 sys.stderr.write(f"slackwater: {line}\n")

@@ -27,6 +27,7 @@ _PORT = 5432  # it names the socket's file, nothing else
 _LONGEST_SOCKET_PATH = 103  # of the systems' limits the smallest (mac: 104 with the final zero; Linux: 108)
 _MADE_READY_WITHIN = timedelta(seconds=120)  # after a kill it replays its log first
 _STOP_WITHIN = timedelta(seconds=30)
+_STOP_WITHIN_AND_DISCARDED = timedelta(seconds=5)  # nothing that it would still write is wanted
 _CONNECT_WITHIN_S = 2
 
 _SETTINGS = {
@@ -48,7 +49,7 @@ _SETTINGS = {
 
 @dataclass(frozen=True, kw_only=True)
 class _Places:
-    bin_folder: Path
+    base: Path | None
     data: Path
     socket: Path
     user: ServerUser | None
@@ -102,6 +103,12 @@ class PostgreSQL:
         url = URL.create("postgresql+psycopg", username=SUPERUSER, database=database, query=query)
         return url.render_as_string(hide_password=False)
 
+    def prepare(self) -> str:
+        """Decide on its address and make the folders of its sockets, without data; return it: `start` keeps to it."""
+        if self._places is None:
+            self._places = self._prepare(server_user())
+        return self.url
+
     def start(self, supervisor: Supervisor) -> str:
         """Start it (again) and wait until it answers; its data folder and database are made if they are not there.
 
@@ -111,12 +118,14 @@ class PostgreSQL:
         Raises:
             LocalServiceError: The programs are missing, the disk is full, or it did not start.
         """
-        if self._places is None:
-            self._places = self._prepare(server_user())
+        self.prepare()
         places = self._places
-        _end_strays(places)
+        assert places is not None, "prepared above"  # noqa: S101
+        bin_folder = programs() if places.base is None else copied_programs(places.base)
+        initialise(places.data, bin_folder=bin_folder, user=places.user)
+        _end_strays(places, bin_folder)
         _admit_only_us(places)
-        child = self._child(places)
+        child = self._child(places, bin_folder)
         supervisor.start(child, ready=lambda: _answers(places.socket), within=_MADE_READY_WITHIN)
         with disk_full_told(places.data):
             _make_database(places.socket, self.database)
@@ -124,29 +133,27 @@ class PostgreSQL:
 
     def _prepare(self, user: ServerUser | None) -> _Places:
         if user is None:
-            place, bin_folder = self._folder.data, programs()
+            base, place = None, self._folder.data
             socket = _short_socket_folder(self._folder)
         else:
             base = shared_base()
-            place, bin_folder = shared_place(self._folder, base=base), copied_programs(base)
+            place = shared_place(self._folder, base=base)
             socket = place / "socket"
             socket.mkdir(mode=0o700, exist_ok=True)
             os.chown(socket, *user.ids)
-        data = place / "postgresql"
-        initialise(data, bin_folder=bin_folder, user=user)
-        return _Places(bin_folder=bin_folder, data=data, socket=socket, user=user)
+        return _Places(base=base, data=place / "postgresql", socket=socket, user=user)
 
-    def _child(self, places: _Places) -> Child:
+    def _child(self, places: _Places, bin_folder: Path) -> Child:
         settings = {**_SETTINGS, "max_connections": str(self._max_connections)}
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
-        argv = [str(places.bin_folder / "postgres"), "-D", str(places.data), "-k", str(places.socket)]
+        argv = [str(bin_folder / "postgres"), "-D", str(places.data), "-k", str(places.socket)]
         return Child(
             name=self.name,
             argv=(*argv, "-p", str(_PORT), *options),
             log_path=self._folder.log(self.name),
             # SIGINT is its fast shutdown: sessions are ended, and the data folder is left clean.
             stop_signal=signal.SIGINT,
-            stop_within=_STOP_WITHIN,
+            stop_within=_STOP_WITHIN_AND_DISCARDED if self._folder.discards_data else _STOP_WITHIN,
             at_parents_death=signal.SIGINT,
             user=None if places.user is None else places.user.ids,
             cwd=places.data,
@@ -162,12 +169,12 @@ def _short_socket_folder(folder: RunFolder) -> Path:
     return made
 
 
-def _end_strays(places: _Places) -> None:
+def _end_strays(places: _Places, bin_folder: Path) -> None:
     """End what a killed server left working in its data folder, whose lock file then only stands in the way.
 
     We hold the run's folder, so nobody else's server works there; but the lock file's pid may be somebody's by now.
     """
-    strays = processes.working_in(places.data, program=places.bin_folder / "postgres")
+    strays = processes.working_in(places.data, program=bin_folder / "postgres")
     processes.end(strays, term_within=timedelta(seconds=2))
     (places.data / "postmaster.pid").unlink(missing_ok=True)
 

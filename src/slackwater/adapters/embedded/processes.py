@@ -90,6 +90,17 @@ def session_of(leader_pid: int) -> list[psutil.Process]:
     return [each for each in _all_running() if _session(each.pid) == leader_pid]
 
 
+def descendants_of(pid: int) -> list[psutil.Process]:
+    """Return the running descendants of a process that runs, in whatever session (PostgreSQL has many).
+
+    None of a process that is dead: its children have become the system's.
+    """
+    try:
+        return [each for each in psutil.Process(pid).children(recursive=True) if _runs(each)]
+    except psutil.NoSuchProcess:
+        return []
+
+
 def marked(run: str) -> list[psutil.Process]:
     """Return the running processes whose environment says that they belong to a run."""
     return [each for each in _all_running() if run in _marks(each)]

@@ -66,6 +66,7 @@ class RunFolder:
         logs: Folder for logs.
         data: Folder for what servers keep.
         sockets: Folder for UNIX sockets.
+        is_new: True if it held no data when it was taken.
         cleaned: Lines about what a killed run had left and was cleaned; none if no run was killed.
     """
 
@@ -89,6 +90,8 @@ class RunFolder:
             self._lock = undo.enter_context((self.path / "lock").open("a+"))
             _take(self._lock, self.path, now or datetime.now(UTC))
             self.cleaned = self._clean()
+            holds = [each for each in read_outside(self._outside) if each.holds_data]
+            self.is_new = not holds and not (self.data.is_dir() and any(self.data.iterdir()))
             for each in (self.logs, self.data, self.sockets):
                 each.mkdir(mode=0o700, exist_ok=True)
             undo.pop_all()
@@ -97,6 +100,10 @@ class RunFolder:
     def discards_data(self) -> bool:
         """Tell whether its data are removed when the run ends."""
         return self._policy is Data.DISCARD
+
+    def discard_data(self) -> None:
+        """Have its data removed when the run ends, as of a run that never came up."""
+        self._policy = Data.DISCARD
 
     @property
     def record(self) -> Path:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import kombu
 import sqlalchemy as sa
@@ -20,7 +19,7 @@ _ANSWERS_WITHIN_S = 5
 _REDIS = frozenset({"redis", "rediss"})
 _AMQP = frozenset({"amqp", "amqps", "pyamqp"})
 _POSTGRESQL = frozenset({"postgresql", "postgres", "postgresql+psycopg"})
-_SECRET = frozenset({"password", "sslpassword"})
+_SECRET = re.compile(r"\b(password|sslpassword)=[^&]*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +39,7 @@ class Servers:
     @classmethod
     def start(
         cls, folder: Path, supervisor: Supervisor, *, broker_url: str | None = None, store_url: str | None = None
-    ) -> Self:
+    ) -> Servers:
         """Start what has no address, once what has one has answered.
 
         Args:
@@ -53,6 +52,16 @@ class Servers:
             ConfigurationError: An address of another kind, or another folder.
             LocalServiceError: A given server does not answer, or one of ours did not start.
         """
+        return ServerPlan(folder, supervisor, broker_url=broker_url, store_url=store_url).start()
+
+
+class ServerPlan:
+    """Servers to be: their addresses are known, and those that are given have answered; none of ours has started."""
+
+    def __init__(
+        self, folder: Path, supervisor: Supervisor, *, broker_url: str | None = None, store_url: str | None = None
+    ) -> None:
+        """Decide on the addresses; arguments and errors are those of `Servers.start`."""
         run = supervisor.folder
         if folder.resolve() != run.path:
             raise ConfigurationError(f"servers in {folder}: the supervisor's run folder is {run.path}; pass that")
@@ -60,31 +69,48 @@ class Servers:
             _ask_broker(broker_url)
         if store_url is not None:
             _ask_store(store_url)
-        shared = broker_url if broker_url is not None and urlsplit(broker_url).scheme in _REDIS else None
-        backend_url = shared or Valkey(run).start(supervisor)
-        return cls(
-            broker_url=broker_url or backend_url,
-            backend_url=backend_url,
-            store_url=store_url or PostgreSQL(run).start(supervisor),
-        )
+        shared = broker_url if broker_url is not None and _scheme(broker_url) in _REDIS else None
+        self._supervisor = supervisor
+        self._broker_url = broker_url
+        self._backend: str | Valkey = shared or Valkey(run)
+        self._store: str | PostgreSQL = store_url or PostgreSQL(run)
+
+    def addresses(self) -> Servers:
+        """Return where the servers will be."""
+        backend = self._backend if isinstance(self._backend, str) else self._backend.prepare()
+        store = self._store if isinstance(self._store, str) else self._store.prepare()
+        return Servers(broker_url=self._broker_url or backend, backend_url=backend, store_url=store)
+
+    def start(self) -> Servers:
+        """Start ours, and return where all are."""
+        for each in (self._backend, self._store):
+            if not isinstance(each, str):
+                each.start(self._supervisor)
+        return self.addresses()
 
 
 def masked(url: str) -> str:
     """Return an address without its passwords, for people."""
-    parts = urlsplit(url)
-    credentials, at, host = parts.netloc.rpartition("@")
+    # By hand, not by urllib: what was given is to be recognised, also where it is no address at all.
+    scheme, separator, rest = url.partition("://") if "://" in url else ("", "", url)
+    address, mark, query = rest.partition("?")
+    if "@" in query and "@" not in address:  # the question mark is the password's
+        address, mark, query = rest, "", ""
+    credentials, at, host = address.rpartition("@")
     user, colon, password = credentials.partition(":")
-    netloc = f"{user}{colon}{'***' if password else ''}{at}{host}"
-    query = [(name, "***" if name in _SECRET else value) for name, value in parse_qsl(parts.query, True)]
-    return urlunsplit(parts._replace(netloc=netloc, query=urlencode(query, safe="/*")))
+    masked_query = _SECRET.sub(r"\1=***", query)
+    return f"{scheme}{separator}{user}{colon}{'***' if password else ''}{at}{host}{mark}{masked_query}"
+
+
+def _scheme(url: str) -> str:
+    scheme, separator, _ = url.partition("://")
+    return scheme.lower() if separator else ""
 
 
 def _ask_broker(url: str) -> None:
-    scheme = urlsplit(url).scheme
+    scheme = _scheme(url)
     if scheme not in _REDIS | _AMQP:
-        raise ConfigurationError(
-            f"broker {masked(url)}: {scheme or 'an empty scheme'} is not supported; give redis:// or amqp://"
-        )
+        raise ConfigurationError(_unsupported("broker", url, give="redis:// or amqp://"))
     timeouts = {"socket_connect_timeout": _ANSWERS_WITHIN_S, "socket_timeout": _ANSWERS_WITHIN_S}
     options = timeouts if scheme in _REDIS else {}
     try:
@@ -104,11 +130,8 @@ def _reach(connection: kombu.Connection, url: str) -> None:
 
 
 def _ask_store(url: str) -> None:
-    scheme = urlsplit(url).scheme
-    if scheme not in _POSTGRESQL:
-        raise ConfigurationError(
-            f"store {masked(url)}: {scheme or 'an empty scheme'} is not supported; give postgresql://"
-        )
+    if _scheme(url) not in _POSTGRESQL:
+        raise ConfigurationError(_unsupported("store", url, give="postgresql://"))
     try:
         address = sa.make_url(url).set(drivername="postgresql+psycopg")
         engine = sa.create_engine(address, poolclass=sa.NullPool, connect_args={"connect_timeout": _ANSWERS_WITHIN_S})
@@ -116,6 +139,12 @@ def _ask_store(url: str) -> None:
             connection.execute(sa.text("SELECT 1"))
     except SQLAlchemyError as error:
         raise _silent("database", url, getattr(error, "orig", None) or error) from error
+
+
+def _unsupported(what: str, url: str, *, give: str) -> str:
+    if scheme := _scheme(url):
+        return f"{what} {masked(url)}: {scheme} is not supported; give {give}"
+    return f"{what} {masked(url)!r}: no address, it has no scheme; give {give}..., or none to have one started"
 
 
 def _silent(what: str, url: str, error: BaseException) -> LocalServiceError:

@@ -189,7 +189,12 @@ class Supervisor:
             until = began + each.child.stop_within.total_seconds()
             while processes.child_runs(each.popen.pid) and time.monotonic() < until and not hurry():
                 time.sleep(_LOOK_EVERY_S)
-        members = [member for each in those for member in processes.session_of(each.popen.pid)]
+        members = {
+            member
+            for each in those
+            # PostgreSQL's sessions write over their environment, mark and all: one that hangs is found by its parent.
+            for member in (*processes.session_of(each.popen.pid), *processes.descendants_of(each.popen.pid))
+        }
         processes.end(members, term_within=_term_within(hurry))
         for each in those:
             self._reap(each)

@@ -27,6 +27,7 @@ _PORTS_TRIED = 5
 _ANSWERS_WITHIN_S = 1.0
 _READY_WITHIN = timedelta(seconds=30)  # it reads its data first
 _STOP_WITHIN = timedelta(seconds=10)
+_STOP_WITHIN_AND_DISCARDED = timedelta(seconds=5)
 _TAKEN = "Address already in use"
 _CONFIGURATION_FILE = "valkey.conf"
 
@@ -77,11 +78,20 @@ class Valkey:
         """Return its address: `redis://:PASSWORD@127.0.0.1:PORT/0`.
 
         Raises:
-            LocalServiceError: It has not been started.
+            LocalServiceError: It has been neither prepared nor started.
         """
         if self._address is None:
             raise LocalServiceError(f"{self.name} has no address before it is started; call start first")
         return f"redis://:{self._address.password}@{_HOST}:{self._address.port}/0"
+
+    def prepare(self) -> str:
+        """Decide on its address, without writing or starting anything; return it.
+
+        It changes when it is started only if its port is taken meanwhile.
+        """
+        if self._address is None:
+            self._address = _used_before(self._folder.data / "valkey") or _new_address()
+        return self.url
 
     def start(self, supervisor: Supervisor) -> str:
         """Start it (again) and wait until it answers.
@@ -93,7 +103,7 @@ class Valkey:
             LocalServiceError: The program is missing, its folder cannot be written, or it did not start.
         """
         program, data = _program(), self._folder.data / "valkey"
-        address = _used_before(data) or _Address(port=_free_port(), password=secrets.token_urlsafe(24))
+        address = _used_before(data) or self._address or _new_address()
         for tries_left in reversed(range(_PORTS_TRIED)):
             _configure(data, address)
             try:
@@ -112,7 +122,7 @@ class Valkey:
             argv=(str(program), _CONFIGURATION_FILE),
             log_path=self._folder.log(self.name),
             stop_signal=signal.SIGTERM,
-            stop_within=_STOP_WITHIN,
+            stop_within=_STOP_WITHIN_AND_DISCARDED if self._folder.discards_data else _STOP_WITHIN,
             cwd=data,
         )
 
@@ -146,6 +156,10 @@ def _used_before(data: Path) -> _Address | None:
         settings = {name: value for name, _, value in lines}
         return _Address(port=int(settings["port"]), password=settings["requirepass"])
     return None
+
+
+def _new_address() -> _Address:
+    return _Address(port=_free_port(), password=secrets.token_urlsafe(24))
 
 
 def _free_port() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from slackwater.adapters.memory.canaries import MemoryCanaries
 from slackwater.adapters.memory.dead_letters import MemoryDeadLetters
 from slackwater.adapters.memory.holds import MemoryHolds
 from slackwater.adapters.memory.jobs import MemoryEndings, MemoryFanOuts
@@ -26,6 +27,7 @@ class MemoryStore:
         self.occurrences = MemoryOccurrences(self.fan_outs)
         self.endings = MemoryEndings()
         self.presence = MemoryPresence(pulse)
+        self.canaries = MemoryCanaries()
         self.readings = MemoryReadings()
         self.runs = MemoryRuns(pulse)
         self.holds = MemoryHolds(self.runs)

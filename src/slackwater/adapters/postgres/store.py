@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from slackwater.adapters.postgres.canaries import PostgresCanaries
 from slackwater.adapters.postgres.database import open_database
 from slackwater.adapters.postgres.dead_letters import PostgresDeadLetters
 from slackwater.adapters.postgres.fan_outs import PostgresEndings, PostgresFanOuts
@@ -48,6 +49,7 @@ class PostgresStore:
         self.fan_outs = PostgresFanOuts(self._database)
         self.endings = PostgresEndings(self._database)
         self.presence = PostgresPresence(self._database)
+        self.canaries = PostgresCanaries(self._database)
         self.readings = PostgresReadings(self._database)
         self.runs = PostgresRuns(self._database)
         self.holds = PostgresHolds(self._database)

@@ -262,6 +262,15 @@ pauses = Table(
     Column("until", Instant, nullable=False),
 )
 
+canaries = Table(
+    "canaries",
+    metadata,
+    Column("lane", NAME, primary_key=True),
+    Column("sent_at", Instant, nullable=False),
+    Column("answered_at", Instant),
+    Column("worker", Text),
+)
+
 sweeps = Table(
     "sweeps",
     metadata,

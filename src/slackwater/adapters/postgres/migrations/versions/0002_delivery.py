@@ -124,6 +124,13 @@ def _dead_letters() -> None:
 
 def _rounds() -> None:
     op.create_table(
+        "canaries",
+        sa.Column("lane", _name(), primary_key=True),
+        sa.Column("sent_at", _instant(), nullable=False),
+        sa.Column("answered_at", _instant()),
+        sa.Column("worker", sa.Text),
+    )
+    op.create_table(
         "pauses",
         sa.Column("lane", _name(), primary_key=True),
         sa.Column("cause", sa.Text, nullable=False),

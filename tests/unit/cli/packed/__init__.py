@@ -1,0 +1,1 @@
+"""A package whose application is in its module `celery`."""

@@ -1,0 +1,3 @@
+"""An application whose library is not installed."""
+
+import no_such_library  # type: ignore[import-not-found]  # noqa: F401
