@@ -47,7 +47,9 @@ class OwnHands:
         Raises:
             BrokerUnavailable: It does not answer; the next look finds the same.
         """
-        delivered, known = self.hands.delivered(self.owner), self._known_tags()
+        delivered = self.hands.delivered(self.owner)
+        # Nothing on RabbitMQ, whose channels keep no such account.
+        known = self._known_tags() if delivered else None
         if known is None:
             self._suspects = frozenset()
             return 0
