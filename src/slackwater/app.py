@@ -63,7 +63,7 @@ class Slackwater:
     process for itself.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # the parts of one application
         self,
         app: Celery,
         *,
@@ -72,6 +72,7 @@ class Slackwater:
         schedule: Schedule | None = None,
         prefix: str = "",
         settings: Settings | None = None,
+        clock: Clock | None = None,
     ) -> None:
         """Put Slackwater around an application.
 
@@ -82,6 +83,7 @@ class Slackwater:
             schedule: What runs when; None for nothing.
             prefix: Put before queue names and the store's schema: two environments can share a broker and a database.
             settings: How the processes behave; None reads the environment (`SLACKWATER_*`).
+            clock: The two clocks; None for the machine's own, at the settings' tempo.
 
         Raises:
             ConfigurationError: Settings that conflict; all of them, one line each.
@@ -90,7 +92,7 @@ class Slackwater:
         self.lanes: Mapping[str, Lane] = by_name(lanes)
         self.schedule = schedule or Schedule()
         self.settings = settings or Settings.from_environment(os.environ)
-        self.clock: Clock = SystemClock(tempo=self.settings.tempo)
+        self.clock: Clock = clock or SystemClock(tempo=self.settings.tempo)
         self.sweepers: dict[str, Round] = {}
         self.queues: Mapping[str, str] = queues_of(self.lanes, prefix=prefix)
         self._prefix = prefix

@@ -1,4 +1,4 @@
-"""`slackwater dead list|show|replay|discard`: jobs taken out of circulation."""
+"""`slackwater dead list|show|replay|discard|resume`: jobs taken out of circulation, and lanes that they paused."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from slackwater.adapters.celery.verbatim import body_of
 from slackwater.app import Slackwater
 from slackwater.cli.main import load_shared
 from slackwater.core.dead_letter import DeadLetter
+from slackwater.core.lane import find
 from slackwater.errors import ConfigurationError
 from slackwater.ports import LetterFilter
 
 MOST = 10_000
 
 
-@click.group(name="dead", help="List, show, replay and discard dead letters: jobs taken out of circulation.")
+@click.group(name="dead", help="Dead letters: jobs taken out of circulation.")
 def command() -> None:
     """Group the commands."""
 
@@ -140,6 +141,19 @@ def discard_command(sw: Slackwater, which: LetterFilter, *, jobs: Sequence[str],
     """Take dead letters out of sight, and drop their messages."""
     chosen = _chosen(sw, which, jobs, all_of_them=all_of_them)
     click.echo(f"{sw.store.dead_letters.discard(chosen, at=sw.clock.run())} discarded")
+
+
+@command.command("resume")
+@click.argument("lane")
+@click.pass_context
+def resume_command(context: click.Context, lane: str) -> None:
+    """Let a lane that a flood of dead letters has paused work again."""
+    sw = load_shared(context)
+    sw.store.check()
+    name = find(sw.lanes, lane, asked_by="dead resume").name
+    if not sw.store.dead_letters.resume(name):
+        raise ConfigurationError(f"lane {name}: it is not paused; see slackwater status")
+    click.echo(f"{name} works again")
 
 
 def _chosen(sw: Slackwater, which: LetterFilter, jobs: Sequence[str], *, all_of_them: bool) -> Sequence[str]:

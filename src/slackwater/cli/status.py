@@ -16,6 +16,7 @@ from slackwater.cli.balancer import probe_of
 from slackwater.cli.main import load_shared
 from slackwater.cli.tables import print_table
 from slackwater.core.canary import Canary
+from slackwater.core.dead_letter import Pause
 from slackwater.core.occurrence import Occurrence
 from slackwater.core.reading import LaneReading, Presence
 from slackwater.errors import ConfigurationError
@@ -32,6 +33,7 @@ class Status:
     now: datetime
     readings: Sequence[LaneReading]
     workers: Sequence[Presence]
+    pauses: Mapping[str, Pause]
     occurrences: Sequence[Occurrence]
     canaries: Mapping[str, Canary]
     findings: Sequence[str]
@@ -58,6 +60,7 @@ def read(sw: Slackwater) -> Status:
         now=sw.clock.run(),
         readings=probe_of(sw).read(),
         workers=sw.store.presence.all(),
+        pauses={one.lane: one for one in sw.store.dead_letters.pauses()},
         occurrences=sw.store.occurrences.since(sw.clock.calendar() - LOOK_BACK),
         canaries={one.lane: one for one in sw.store.canaries.all()},
         findings=_findings(sw),
@@ -100,7 +103,7 @@ def to_json(sw: Slackwater, status: Status) -> dict[str, Any]:
 def _lane_json(sw: Slackwater, reading: LaneReading, status: Status) -> dict[str, Any]:
     lane = sw.lanes[reading.lane]
     living = [one.lanes[lane.name] for one in status.workers if one.alive(status.now) and lane.name in one.lanes]
-    expired: dict[str, int] = {}
+    pause, expired = status.pauses.get(lane.name), dict[str, int]()
     for counts in living:
         for reason, count in counts.expired.items():
             expired[reason] = expired.get(reason, 0) + count
@@ -119,6 +122,7 @@ def _lane_json(sw: Slackwater, reading: LaneReading, status: Status) -> dict[str
         "protected": lane.protected,
         "pool": str(lane.pool),
         "niceness": lane.niceness,
+        "paused": None if pause is None else {"until": pause.until.isoformat(), "reason": pause.reason},
         "waits_on": [resource.name for resource in lane.waits_on],
     }
 
@@ -142,6 +146,14 @@ def _occurrence_json(one: Occurrence) -> dict[str, Any]:
 def show(sw: Slackwater, status: Status, console: Console) -> None:
     """Print the status as tables."""
     print_table(console, LANE_HEADS, [_lane_row(sw, reading) for reading in status.readings])
+    for pause in status.pauses.values():
+        console.print(
+            f"lane {pause.lane} is paused until {pause.until:%H:%M:%S} UTC: {pause.reason}; "
+            f"slackwater dead list --lane {pause.lane}, then slackwater dead resume {pause.lane}",
+            soft_wrap=True,
+            markup=False,
+            highlight=False,
+        )
     for line in _unanswered(sw, status):
         console.print(line, soft_wrap=True, markup=False, highlight=False)
     for finding in status.findings:

@@ -68,6 +68,15 @@ class JobRuns:
                 return None
         return self._patiently(lambda: self._begin(ask), job=ask.job)
 
+    def has_begun(self, job: str) -> bool:
+        """Tell whether a body of this job has begun before.
+
+        Raises:
+            StoreUnavailable: It is away for longer than its patience.
+        """
+        run = self._patiently(lambda: self.store().runs.runs([job]), job=job).get(job)
+        return run is not None and run.attempts > 0
+
     def finish(self, finish: Finish) -> None:
         """Tell how a body ended.
 

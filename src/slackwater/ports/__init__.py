@@ -5,7 +5,7 @@ transaction, and safe to repeat. A store that does not answer raises `StoreUnava
 Each port has one suite of contract tests, which every adapter passes.
 """
 
-from slackwater.ports.broker import Gauge, Publisher, Recovery, Results
+from slackwater.ports.broker import Gauge, Hands, Publisher, Recovery, Results
 from slackwater.ports.delivery import Announcement, Begun, Finish, RunStore
 from slackwater.ports.held import HoldStore
 from slackwater.ports.recovery import DeadLetterStore, LetterFilter, SweepStore
@@ -25,6 +25,7 @@ __all__ = [
     "FanOutStore",
     "Finish",
     "Gauge",
+    "Hands",
     "HoldStore",
     "LetterFilter",
     "OccurrenceStore",

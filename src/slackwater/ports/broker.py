@@ -47,6 +47,25 @@ class Results(Protocol):
         ...
 
 
+class Hands(Protocol):
+    """What one worker process has in its hands, for itself to look at; a message is named by its delivery tag.
+
+    All acts raise `BrokerUnavailable` where the broker does not answer.
+    """
+
+    def delivered(self, owner: Owner) -> Sequence[str]:
+        """Return the tags of all that is delivered to an owner and not acknowledged."""
+        ...
+
+    def jobs_of(self, owner: Owner, tags: Sequence[str]) -> Mapping[str, tuple[str, int]]:
+        """Return the job and the try of each of these messages that is still there."""
+        ...
+
+    def restore_these(self, owner: Owner, tags: Sequence[str]) -> int:
+        """Put these messages back as `Recovery.restore` does; return how many."""
+        ...
+
+
 class Recovery(Protocol):
     """What worker processes have in their hands, and how it goes back when they are dead.
 

@@ -202,3 +202,29 @@ def test_what_is_no_entry_of_ours_is_passed_over(
 
 def test_an_entry_is_read_as_it_was_written(owner: Owner) -> None:
     assert owner_in(entry_of(owner, realm=REALM)) == (REALM, owner)
+
+
+def test_an_owner_sees_its_own_hands_and_puts_back_what_it_names(app: Celery, owner: Owner) -> None:
+    hands = open_recovery(app, realm=REALM)
+    publish(app, 1, 2, 3)
+    with holding(app, owner, count=3) as messages:
+        tags = [str(message.delivery_tag) for message in messages]
+        assert sorted(hands.delivered(owner)) == sorted(tags)
+        jobs = hands.jobs_of(owner, [*tags, "gone"])
+        assert jobs == {tag: (message.headers["id"], 0) for tag, message in zip(tags, messages, strict=True)}
+        assert hands.restore_these(owner, [tags[1], "gone"]) == 1
+        assert hands.restore_these(owner, [tags[1]]) == 0
+        assert hands.restore_these(owner, []) == 0
+        assert sorted(hands.delivered(owner)) == sorted([tags[0], tags[2]])
+    assert waiting(app) == [(2, True)]
+    hands.close()
+
+
+def test_what_is_none_of_kombus_in_ones_hands_is_left_alone(app: Celery, owner: Owner, keyprefix: str) -> None:
+    hands = open_recovery(app, realm=REALM)
+    with redis.Redis.from_url(app.conf.broker_url) as client:
+        client.hset(keyprefix + keys_of(owner).messages, "odd", "no JSON")
+    assert hands.delivered(owner) == ["odd"]
+    assert hands.jobs_of(owner, ["odd"]) == {}
+    assert hands.restore_these(owner, ["odd"]) == 0
+    hands.close()

@@ -51,7 +51,9 @@ class Place:
         return cls(**{name.removeprefix(PREFIX).lower(): value for name, value in given.items()})
 
 
-def make(place: Place, *, tempo: Tempo | None = None) -> Slackwater:
+def make(
+    place: Place, *, tempo: Tempo | None = None, settings: Settings | None = None, clock: Any = None
+) -> Slackwater:
     app = Celery("spine", broker=place.broker_url, backend=place.backend_url, set_as_current=False)
     app.conf.worker_hijack_root_logger = False
     sw = Slackwater(
@@ -60,7 +62,9 @@ def make(place: Place, *, tempo: Tempo | None = None) -> Slackwater:
         lanes=[Lane("waiting", slots=4, pool="threads"), Lane("heavy", slots=2, waits_on=[host])],
         schedule=schedule(place),
         prefix=place.prefix,
-        settings=Settings(
+        clock=clock,
+        settings=settings
+        or Settings(
             tempo=tempo or Tempo.real(),
             presence_every=timedelta(seconds=0.2),
             presence_lives_for=timedelta(seconds=5),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from celery import Celery
@@ -10,7 +10,6 @@ from celery import Celery
 from slackwater.adapters.brokers.connection import ANSWER_WITHIN, BrokerKind, connect
 from slackwater.adapters.brokers.valkey_recovery import ValkeyRecovery
 from slackwater.core.liveness import Owner
-from slackwater.ports import Recovery
 
 
 class BrokersOwn:
@@ -31,6 +30,18 @@ class BrokersOwn:
         """Return 0: nothing is left to put back."""
         return 0
 
+    def delivered(self, owner: Owner) -> Sequence[str]:  # noqa: ARG002
+        """Return none: nobody but the broker can tell."""
+        return ()
+
+    def jobs_of(self, owner: Owner, tags: Sequence[str]) -> Mapping[str, tuple[str, int]]:  # noqa: ARG002
+        """Return none."""
+        return {}
+
+    def restore_these(self, owner: Owner, tags: Sequence[str]) -> int:  # noqa: ARG002
+        """Return 0: what a connection held went back with it."""
+        return 0
+
     def forget(self, owner: Owner) -> bool:  # noqa: ARG002
         """Return True: nothing is kept."""
         return True
@@ -39,7 +50,7 @@ class BrokersOwn:
         """Nothing is open."""
 
 
-def open_recovery(app: Celery, *, realm: str, answer_within: timedelta = ANSWER_WITHIN) -> Recovery:
+def open_recovery(app: Celery, *, realm: str, answer_within: timedelta = ANSWER_WITHIN) -> ValkeyRecovery | BrokersOwn:
     """Return the recovery for the broker that the application's workers read from; it connects when it is asked.
 
     Args:

@@ -65,6 +65,18 @@ class ValkeyRecovery:
         """Put an owner's messages back into their queues; see the port."""
         return self._connection.ask(lambda opened: _Broker(opened).restore(owner))
 
+    def delivered(self, owner: Owner) -> Sequence[str]:
+        """Return the tags of all that is delivered to an owner; see the port `Hands`."""
+        return self._connection.ask(lambda opened: _Broker(opened).delivered(owner))
+
+    def jobs_of(self, owner: Owner, tags: Sequence[str]) -> Mapping[str, tuple[str, int]]:
+        """Return job and try of some messages; see the port `Hands`."""
+        return self._connection.ask(lambda opened: _Broker(opened).jobs_of(owner, tags)) if tags else {}
+
+    def restore_these(self, owner: Owner, tags: Sequence[str]) -> int:
+        """Put some messages back into their queues; see the port `Hands`."""
+        return self._connection.ask(lambda opened: _Broker(opened).restore_these(owner, tags)) if tags else 0
+
     def forget(self, owner: Owner) -> bool:
         """Strike an owner off the registry; see the port."""
         return self._connection.ask(lambda opened: _Broker(opened).forget(owner, realm=self._realm))
@@ -115,7 +127,21 @@ class _Broker:
         tags += [tag for tag in self._client.hkeys(keys.messages) if tag not in known]
         return sum(self._restore_page(keys, tags[start : start + _PAGE]) for start in range(0, len(tags), _PAGE))
 
-    def _restore_page(self, keys: UnackedKeys, tags: Sequence[bytes]) -> int:
+    def delivered(self, owner: Owner) -> Sequence[str]:
+        return [_text(tag) for tag in self._client.hkeys(self._keys(owner).messages)]
+
+    def jobs_of(self, owner: Owner, tags: Sequence[str]) -> dict[str, tuple[str, int]]:
+        entries = self._client.hmget(self._keys(owner).messages, tags)
+        return {
+            tag: job
+            for tag, entry in zip(tags, entries, strict=True)
+            if entry is not None and (job := _job_in(entry)) is not None
+        }
+
+    def restore_these(self, owner: Owner, tags: Sequence[str]) -> int:
+        return self._restore_page(self._keys(owner), tags)
+
+    def _restore_page(self, keys: UnackedKeys, tags: Sequence[bytes | str]) -> int:
         entries = self._client.hmget(keys.messages, tags)
         pipeline = self._client.pipeline(transaction=False)
         for tag, entry in zip(tags, entries, strict=True):
@@ -154,6 +180,14 @@ class _Broker:
         return UnackedKeys(
             messages=self._prefix + keys.messages, index=self._prefix + keys.index, mutex=self._prefix + keys.mutex
         )
+
+
+def _job_in(entry: bytes) -> tuple[str, int] | None:
+    try:
+        message, *_ = json.loads(entry)
+        return str(message["headers"]["id"]), int(message["headers"].get("retries") or 0)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
 
 
 def _text(said: bytes | str) -> str:

@@ -49,6 +49,12 @@ def current_body() -> Body | None:
     return body
 
 
+def has_key_here() -> bool:
+    """Tell whether the body that runs in this thread has an idempotency key."""
+    body = current_body()
+    return body is not None and body.key is not None
+
+
 @contextmanager
 def running(body: Body) -> Iterator[None]:
     """Make a body the one that runs in this thread."""

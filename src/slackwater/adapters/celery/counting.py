@@ -91,10 +91,14 @@ def busy_by_task() -> Mapping[str, int]:
 
 
 def _active() -> list[Any]:
-    # The pool's threads add and remove while this one looks, which the set's iterator does not allow.
+    return settled(lambda: list(state.active_requests))
+
+
+def settled(look: Callable[[], list[Any]]) -> list[Any]:
+    """Look until nobody added or removed meanwhile: other threads do, which a set's iterator does not allow."""
     while True:
         try:
-            return list(state.active_requests)
+            return look()
         except RuntimeError:
             continue
 

@@ -28,10 +28,11 @@ from slackwater.adapters.celery.rules import arguments_of, rules_of
 from slackwater.adapters.celery.successors import Successors, send_all
 from slackwater.core.admission import Admit, Ask, Bury, Resolve, Wait
 from slackwater.core.delivery import Delivery, DeliveryRules, ask_of
-from slackwater.core.guard import Expire, may_start
+from slackwater.core.guard import Expire
 from slackwater.core.job import JobState
 from slackwater.core.lane import Lane
 from slackwater.engine.job_run import JobRuns
+from slackwater.engine.lateness import Lateness
 from slackwater.errors import StoreUnavailable
 from slackwater.ports import Clock, Finish
 
@@ -46,6 +47,7 @@ class Deliveries:
     Attributes:
         lanes: By name.
         clock: The two clocks.
+        lateness: Decides what is late.
         runs: Asks and tells the store.
         ends: Ends jobs without their body.
         letters: Keeps dead letters and waiting jobs.
@@ -56,6 +58,7 @@ class Deliveries:
 
     lanes: Mapping[str, Lane]
     clock: Clock
+    lateness: Lateness
     runs: JobRuns
     ends: Ends
     letters: Letters
@@ -115,12 +118,15 @@ class Deliveries:
         delivery, mark = call.delivery, call.delivery.mark
         if mark is None or mark.start_by is None:
             return None
-        keyed = ask is not None and ask.key is not None
-        verdict = may_start(mark, now=self.clock.calendar(), may_have_had_effect=keyed and delivery.redelivered)
-        if not isinstance(verdict, Expire):
+        verdict = self.lateness.verdict(mark, may_have_had_effect=_repeats(delivery, ask))
+        if not isinstance(verdict, Expire) or self._began_before(delivery, ask):
             return None
         told = self.ends.expire(job=delivery.job, task=delivery.task, mark=mark, verdict=verdict, request=call.request)
         return ignored(JobState.EXPIRED if told else JobState.DUPLICATE, verdict.reason)
+
+    def _began_before(self, delivery: Delivery, ask: Ask | None) -> bool:
+        """Tell whether a late job with a key had begun all the same: one that waited in the store lost the flag."""
+        return ask is not None and ask.key is not None and self.runs.has_begun(delivery.job)
 
     def _ended_before(self, call: _Call, ask: Ask | None, state: JobState, error: BaseException | None) -> Any:
         """Tell the store what an earlier delivery could not: it died after it had told the result backend."""
@@ -147,7 +153,8 @@ class Deliveries:
                 self._finish(ask, None, JobState.DUPLICATE, digest=None)
                 return ignored(JobState.DUPLICATE, admission.reason)
             case Wait():
-                self.letters.hold(call.delivery, admission, request=call.request)
+                repeats = _repeats(call.delivery, ask) or self._began_before(call.delivery, ask)
+                self.letters.hold(call.delivery, admission, may_have_had_effect=repeats, request=call.request)
                 return ignored(JobState.HELD, admission.reason)
             case Bury():
                 self.letters.bury(call.delivery, admission, request=call.request)
@@ -218,6 +225,11 @@ class _Call:
 
     def arguments(self) -> Mapping[str, Any]:
         return arguments_of(self.task, self.args, self.kwargs)
+
+
+def _repeats(delivery: Delivery, ask: Ask | None) -> bool:
+    """Tell whether a job with a key was delivered before, so that it may have had its effect."""
+    return ask is not None and ask.key is not None and (delivery.redelivered or delivery.tries > 0)
 
 
 def outcome(ended: Any) -> tuple[JobState, BaseException | None]:

@@ -10,6 +10,7 @@ from celery import Celery
 from celery.app.task import Context
 
 from slackwater.adapters.celery.announcing import Announcer
+from slackwater.adapters.celery.bodies import has_key_here
 from slackwater.adapters.celery.boot import boot_of
 from slackwater.adapters.celery.deliveries import Deliveries
 from slackwater.adapters.celery.ends import Ends
@@ -19,6 +20,7 @@ from slackwater.adapters.celery.successors import Successors
 from slackwater.core.job import Mark
 from slackwater.core.lane import Lane
 from slackwater.engine.job_run import JobRuns
+from slackwater.engine.lateness import Lateness
 from slackwater.ports import Clock, Store
 from slackwater.settings import Settings
 
@@ -57,11 +59,13 @@ class Delivering:
             pause=time.sleep,
             full_per_cause=settings.full_letters_per_cause,
         )
+        lateness = Lateness(clock=self.clock, store=self.store)
         self.ends = ends = Ends(app=self.app, clock=self.clock, runs=runs, key_of=self._key_of)
         self.letters = letters = Letters(
             app=self.app,
             lane_of=self.lane_of,
             clock=self.clock,
+            lateness=lateness,
             runs=runs,
             ends=ends,
             later=settings.later,
@@ -77,15 +81,18 @@ class Delivering:
         self.seam = Seam(
             app=self.app,
             clock=self.clock,
+            lateness=lateness,
             lane_of=self.lane_of,
             expire=ends.expire,
             successors=successors,
             keep=letters.keep,
             is_taken=self.announcer.is_taken,
+            has_key=has_key_here,
         )
         self.deliveries = Deliveries(
             lanes=self.lanes,
             clock=self.clock,
+            lateness=lateness,
             runs=runs,
             ends=ends,
             letters=letters,

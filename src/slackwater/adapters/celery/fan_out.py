@@ -15,7 +15,7 @@ from kombu.exceptions import OperationalError
 
 from slackwater.adapters.celery.announcing import Announcer
 from slackwater.adapters.celery.publishing import Seam, job_uuid, mark_of
-from slackwater.core.guard import Start, may_start
+from slackwater.core.guard import Start
 from slackwater.core.job import JobState, Mark, child_id
 from slackwater.errors import BrokerUnavailable
 from slackwater.ports import Announcement, Clock, Store
@@ -74,7 +74,7 @@ class FanOuts:
         for batch in _batches(_named(task, items, parent=parent), self.batch):
             jobs = [item.job for item in batch]
             self._record(jobs, mark)
-            if isinstance(may_start(mark, now=self.clock.calendar()), Start):
+            if isinstance(self.seam.lateness.verdict(mark), Start):
                 taken = self._taken(task, batch, mark)
                 self._send(task, [item for item in batch if item.job not in taken])
                 published += [job for job in jobs if job not in taken]

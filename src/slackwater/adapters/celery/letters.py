@@ -18,10 +18,11 @@ from slackwater.adapters.celery.verbatim import message_of, request_of
 from slackwater.core.admission import Bury, Wait
 from slackwater.core.dead_letter import DeadLetter
 from slackwater.core.delivery import Delivery
-from slackwater.core.guard import Expire, may_start
+from slackwater.core.guard import Expire
 from slackwater.core.job import HEADER, JobState, Mark
 from slackwater.core.message import Held, Message
 from slackwater.engine.job_run import JobRuns
+from slackwater.engine.lateness import Lateness
 from slackwater.errors import StoreUnavailable
 from slackwater.ports import Clock
 
@@ -38,6 +39,7 @@ class Letters:
         app: Whose jobs.
         lane_of: Lane of a task, by its name.
         clock: The two clocks.
+        lateness: Decides what is late.
         runs: Tells the store.
         ends: Tells the result backend.
         later: How long a job waits that waits for nothing in particular.
@@ -46,6 +48,7 @@ class Letters:
     app: Celery
     lane_of: Callable[[str], str | None]
     clock: Clock
+    lateness: Lateness
     runs: JobRuns
     ends: Ends
     later: timedelta
@@ -54,8 +57,10 @@ class Letters:
         """Tell whether dead letters of a task are kept: of those that have a lane."""
         return self.lane_of(task) is not None
 
-    def hold(self, delivery: Delivery, wait: Wait, *, request: Any) -> None:
+    def hold(self, delivery: Delivery, wait: Wait, *, may_have_had_effect: bool, request: Any) -> None:
         """Keep a delivery in the store until its time comes or a lease is free.
+
+        One that may have had its effect does not become late there.
 
         Raises:
             StoreUnavailable: It could not be kept.
@@ -67,7 +72,7 @@ class Letters:
             tries=delivery.tries,
             not_before=now if wait.on is not None else now + self.later,
             waits_for=wait.on,
-            start_by=None if delivery.mark is None else delivery.mark.start_by,
+            start_by=None if delivery.mark is None or may_have_had_effect else delivery.mark.start_by,
             reason=wait.reason,
             held_at=now,
         )
@@ -88,7 +93,7 @@ class Letters:
             lane=mark.lane or "",
             tries=int(message.headers["retries"]),
             not_before=now + after,
-            start_by=mark.start_by,
+            start_by=None if sending.repeats else mark.start_by,
             reason="retry",
             held_at=now,
         )
@@ -97,7 +102,7 @@ class Letters:
     def expire(self, held: Held) -> None:
         """End a held job whose `start_by` has passed."""
         mark = Mark.from_header(held.message.headers.get(HEADER))
-        verdict = may_start(mark, now=self.clock.calendar())
+        verdict = self.lateness.verdict(mark)
         if mark is None or not isinstance(verdict, Expire):
             return
         request = request_of(held.message, accept=self.app.conf.accept_content)

@@ -85,18 +85,24 @@ class Heartbeat:
 
 
 def counts_of(
-    app: Any, *, lanes: Mapping[str, str], lane_of: Callable[[str], str | None], slots: int
+    app: Any,
+    *,
+    lanes: Mapping[str, str],
+    paused: frozenset[str] = frozenset(),
+    lane_of: Callable[[str], str | None],
+    slots: int,
 ) -> Mapping[str, LaneCounts]:
     """Count what a worker does, for each lane whose queue it consumes.
 
     Args:
         app: The worker's application.
         lanes: Queue by lane.
+        paused: Lanes of the worker whose queues it does not consume just now.
         lane_of: Lane of a task, by its name.
         slots: Places in its pool; told, since the pool itself is gone before the last bodies are counted.
     """
     consumed = set(app.amqp.queues.consume_from)
-    tasks: dict[str, list[str]] = {lane: [] for lane, queue in lanes.items() if queue in consumed}
+    tasks: dict[str, list[str]] = {lane: [] for lane, queue in lanes.items() if queue in consumed or lane in paused}
     for name in list(app.tasks):
         if (lane := lane_of(name)) in tasks:
             tasks[lane].append(name)

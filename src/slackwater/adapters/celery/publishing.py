@@ -22,9 +22,10 @@ from celery.exceptions import Ignore
 
 from slackwater.adapters.celery.successors import Successors
 from slackwater.adapters.celery.verbatim import message_published
-from slackwater.core.guard import Expire, may_start
+from slackwater.core.guard import Expire
 from slackwater.core.job import HEADER, Mark
 from slackwater.core.message import STALE_HEADERS, Message
+from slackwater.engine.lateness import Lateness
 from slackwater.errors import StoreUnavailable
 from slackwater.ports import Clock
 
@@ -91,11 +92,13 @@ class Seam:
 
     app: Celery
     clock: Clock
+    lateness: Lateness
     lane_of: Callable[[str], str | None]
     expire: ExpireJob
     successors: Successors
     keep: Keep
     is_taken: Callable[[Sending], bool]
+    has_key: Callable[[], bool]
     listeners: list[Listener] = field(default_factory=list)
     _thread: threading.local = field(default_factory=threading.local, init=False)
 
@@ -186,6 +189,7 @@ class Sending:
         message: Celery's task message: headers, properties, body (args, kwargs, embed), event.
         options: The sender's options.
         mark: What it carries.
+        repeats: It is the next try of a body with a key, which may have had its effect; so it is never too late.
     """
 
     seam: Seam
@@ -194,6 +198,7 @@ class Sending:
     message: Any
     options: dict[str, Any]
     mark: Mark = field(init=False)
+    repeats: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self.message.headers.update(self.options.pop("headers", None) or {})
@@ -256,7 +261,8 @@ def _send(
 ) -> None:
     sending = Sending(seam=seam, stock=stock, name=name, message=message, options=options)
     mark, own = sending.mark, runs_here(sending.job)
-    verdict = may_start(mark, now=seam.clock.calendar())
+    sending.repeats = own and seam.has_key()
+    verdict = seam.lateness.verdict(mark, may_have_had_effect=sending.repeats)
     if isinstance(verdict, Expire):
         seam.expire(job=sending.job, task=name, mark=mark, verdict=verdict, request=sending.request)
         if own:

@@ -9,13 +9,15 @@ from typing import Any, Protocol
 
 import structlog
 from celery import Celery, signals
-from celery.worker import state
 
 from slackwater.adapters.brokers.outlet import Outlet
 from slackwater.adapters.brokers.recovery import open_recovery
 from slackwater.adapters.celery.boot import boot_of, new_boot
 from slackwater.adapters.celery.counting import tally_of
+from slackwater.adapters.celery.hands import OwnHands
+from slackwater.adapters.celery.leaving import Leaving
 from slackwater.adapters.celery.owning import enter_at_each_connection, own
+from slackwater.adapters.celery.pausing import Pausing
 from slackwater.adapters.celery.presence import Heartbeat, counts_of
 from slackwater.adapters.celery.worker_thread import WorkerThread
 from slackwater.adapters.embedded import follow_parent
@@ -65,6 +67,7 @@ class WorkerLife:
     dead_workers: MakeDeadWorkers
     check: Callable[[Iterable[str]], None]
     _owner: Owner | None = field(default=None, init=False)
+    _leaving: Leaving = field(init=False)
     _threads: list[WorkerThread] = field(default_factory=list, init=False)
     _heartbeat: Heartbeat | None = field(default=None, init=False)
     _recovery: Recovery | None = field(default=None, init=False)
@@ -72,6 +75,7 @@ class WorkerLife:
 
     def follow_signals(self) -> None:
         """Connect; Celery keeps weak references, and this object is kept by the application."""
+        self._leaving = Leaving(hand_back=self._note_handed_back, farewell=self._shut_down)
         signals.celeryd_init.connect(self._initialised)
         signals.worker_ready.connect(self._ready)
         signals.worker_shutting_down.connect(self._shutting_down)
@@ -84,6 +88,7 @@ class WorkerLife:
             return
         self._owner = Owner(worker=str(sender), boot=new_boot(self.app))
         own(self.app, self._owner)
+        self._leaving.follow(instance)
         self._refuse(self._consumed((options or {}).get("queues")))
 
     def _consumed(self, queues: str | Iterable[str] | None) -> list[str]:
@@ -105,18 +110,30 @@ class WorkerLife:
             return
         # A worker that a test starts inside of its own process sends no celeryd_init.
         self._owner = self._owner or Owner(worker=str(sender.hostname), boot=boot_of(self.app))
+        self._leaving.follow_pool(sender.pool)
         slots = int(sender.pool.num_processes)
 
+        consumed = self.app.amqp.queues.consume_from
+        pausing = Pausing(
+            consumer=sender,
+            queues={lane: queue for lane, queue in self.queues.items() if queue in consumed},
+            store=self.store,
+            clock=self.clock,
+        )
+
         def counts() -> Mapping[str, LaneCounts]:
-            return counts_of(self.app, lanes=self.queues, lane_of=self.lane_of, slots=slots)
+            return counts_of(self.app, lanes=self.queues, paused=pausing.paused, lane_of=self.lane_of, slots=slots)
 
         self._heartbeat = self._heartbeat_of(self._owner, counts)
-        self._recovery = open_recovery(self.app, realm=self.realm)
+        self._recovery = recovery = open_recovery(self.app, realm=self.realm)
+        own_hands = OwnHands(owner=self._owner, hands=recovery, consumer=sender, store=self.store)
         self._outlet = Outlet(self.app)
         feeder = Feeder(
             holds=lambda: self.store().holds,
             publish=self._outlet.publish,
-            free=lambda: {lane: count.slots - count.busy for lane, count in counts().items()},
+            free=lambda: {
+                lane: count.slots - count.busy for lane, count in counts().items() if lane not in pausing.paused
+            },
             clock=self.clock,
             boot=self._owner.boot,
         )
@@ -125,10 +142,11 @@ class WorkerLife:
             WorkerThread(
                 name="presence", every=settings.presence_every, act=self._heartbeat.beat, news=tally_of(self.app).news
             ),
+            WorkerThread(name="pauses", every=settings.presence_every, act=pausing.obey),
             WorkerThread(name="feeder", every=settings.feed_every, act=feeder.feed),
             # In a thread of its own: what the broker takes to answer must not delay this worker's presence.
             WorkerThread(
-                name="sweeping", every=settings.sweep_every, act=self._look_after_others(self._owner, self._recovery)
+                name="sweeping", every=settings.sweep_every, act=self._look_after(self._owner, recovery, own_hands)
             ),
         ]
         for thread in self._threads:
@@ -146,7 +164,7 @@ class WorkerLife:
             started_at=self.clock.run(),
         )
 
-    def _look_after_others(self, owner: Owner, recovery: Recovery) -> Callable[[], None]:
+    def _look_after(self, owner: Owner, recovery: Recovery, own_hands: OwnHands) -> Callable[[], None]:
         sweepers: list[DeadWorkers] = []
 
         def look() -> None:
@@ -154,15 +172,17 @@ class WorkerLife:
                 sweepers.append(self.dead_workers(recovery, itself=owner))
             # Again and again: one that was taken for dead, struck off, and lives must be found when it dies.
             recovery.enter(owner)
+            own_hands.look()
             sweepers[0].sweep()
 
         return look
 
-    def _shutting_down(self, **_: Any) -> None:
+    def _shutting_down(self, how: str = "", **_: Any) -> None:
         """Have nothing more published by this worker that it would hand back at once."""
         for thread in self._threads:
             if thread.name == "feeder":
                 thread.ask_to_stop()
+        self._leaving.begins(how)
 
     def _shut_down(self, **_: Any) -> None:
         while self._threads:
@@ -179,12 +199,7 @@ class WorkerLife:
         """Hand back what the worker's own farewell left in its hands: not an attempt of the jobs'."""
         if self._owner is None:
             return
-        left = {(str(one.id), int(one.request_dict.get("retries") or 0)) for one in state.reserved_requests}
-        try:
-            if left:
-                self.store().runs.hand_back(sorted(left), boot=self._owner.boot)
-        except StoreUnavailable as error:
-            log.warning("handed back, counted as attempts", jobs=len(left), error=str(error))
+        self._note_handed_back(self._leaving.left())
         if self._recovery is None:
             return
         try:
@@ -194,6 +209,14 @@ class WorkerLife:
             log.warning("not handed back, others will find it", worker=self._owner.worker, error=str(error))
         self._recovery.close()
         self._recovery = None
+
+    def _note_handed_back(self, left: Iterable[tuple[str, int]]) -> None:
+        jobs = list(left)
+        try:
+            if jobs and self._owner is not None:
+                self.store().runs.hand_back(jobs, boot=self._owner.boot)
+        except StoreUnavailable as error:
+            log.warning("handed back, counted as attempts", jobs=len(jobs), error=str(error))
 
     def _forked(self, **_: Any) -> None:
         follow_parent()

@@ -1,0 +1,115 @@
+"""The broker or the database is away at the worst moment."""
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+import redis
+from tests.contract.private_server import PrivateServer
+from tests.fault_proxy import FaultProxy
+from tests.integration.cases.application import QUICK
+from tests.integration.cases.ward import Ward, ward_at
+from tests.integration.celery.application import Place
+from tests.integration.celery.spine import eventually
+
+from slackwater.adapters.brokers.recovery import open_recovery
+from slackwater.adapters.brokers.unacked import keys_of
+from slackwater.core.liveness import Owner
+
+TIME_TO_LIVE = timedelta(seconds=float(QUICK["SLACKWATER_PRESENCE_LIVES_FOR"]))
+AGAIN_WITHIN_S = 180
+"""Three times what a lane may take to consume again after its broker has come back."""
+
+lanes = pytest.mark.parametrize("lane", ["heavy", "waiting"])
+
+
+@lanes
+def test_a_retry_that_cannot_be_published_is_not_lost(ward: Ward, link: FaultProxy, lane: str) -> None:
+    with ward.worker("one", lane=lane, SPINE_BROKER_URL=link.url_of(ward.place.broker_url)):
+        job = ward.tasks[f"{lane}.retry_at_once"].delay("gate").id
+        eventually(lambda: ward.runs(job))
+        link.refuse()
+        ward.open("gate")
+        eventually(lambda: ward.meta(job)["status"] == "RETRY", otherwise=lambda: ward.said("one"))
+        link.accept()
+        eventually(
+            lambda: ward.meta(job)["status"] == "SUCCESS", within_s=AGAIN_WITHIN_S, otherwise=lambda: ward.said("one")
+        )
+
+
+@lanes
+def test_a_keyed_body_that_ran_while_the_connection_broke_runs_once(ward: Ward, link: FaultProxy, lane: str) -> None:
+    with ward.worker("one", lane=lane, slots=2, SPINE_BROKER_URL=link.url_of(ward.place.broker_url)):
+        job = ward.tasks[f"{lane}.keyed"].delay("effect", "gate").id
+        eventually(lambda: ward.runs(job))
+        link.drop()
+        ward.done(ward.tasks[f"{lane}.note"].delay(1).id)
+        ward.open("gate")
+        ward.done(job)
+        eventually(lambda: ward.queue(lane).unacked in (0, None), within_s=AGAIN_WITHIN_S)
+        assert len(ward.runs(job)) == 1
+
+
+@lanes
+@pytest.mark.parametrize("broker_url", ["valkey"], indirect=True)
+def test_a_plain_body_that_ran_while_its_broker_was_away_runs_once(ward: Ward, link: FaultProxy, lane: str) -> None:
+    with ward.worker("one", lane=lane, slots=3, SPINE_BROKER_URL=link.url_of(ward.place.broker_url)):
+        ends, lasts = (ward.tasks[f"{lane}.wait_at_gate"].delay(gate).id for gate in ("gate", "other"))
+        eventually(lambda: ward.runs(ends) and ward.runs(lasts))
+        link.refuse()
+        eventually(lambda: "Cannot connect" in ward.said("one"))
+        ward.open("gate")
+        ward.done(ends)
+        link.accept()
+        ward.done(ward.tasks[f"{lane}.note"].delay(1).id)
+        eventually(lambda: ward.unacked() == 1, within_s=AGAIN_WITHIN_S)
+        ward.open("other")
+        ward.done(lasts)
+        eventually(lambda: ward.unacked() == 0, within_s=AGAIN_WITHIN_S)
+    assert [len(ward.runs(job)) for job in (ends, lasts)] == [1, 1]
+
+
+@pytest.mark.parametrize("broker_url", ["valkey"], indirect=True)
+def test_what_lies_in_a_workers_hands_unknown_to_it_comes_back(ward: Ward) -> None:
+    with ward.worker("one"):
+        job = ward.tasks["heavy.note"].apply_async((1,), queue="elsewhere").id
+        [presence] = ward.sw.store.presence.all()
+        recovery = open_recovery(ward.sw.app, realm=ward.sw.realm)
+        owner = Owner(worker=presence.worker, boot=presence.boot)
+        with redis.Redis.from_url(ward.place.broker_url) as client:
+            message = json.loads(client.lpop("elsewhere"))
+            # As kombu keeps what it fetched over a connection that then broke.
+            queue = ward.sw.queues["heavy"]
+            client.hset(keys_of(owner).messages, "tag", json.dumps([message, queue, queue]))
+        ward.done(job)
+        assert [run["redelivered"] for run in ward.runs(job)] == [True]
+        eventually(lambda: not recovery.delivered(owner))
+        recovery.close()
+    assert ward.sw.store.runs.runs([job])[job].attempts == 1
+
+
+def test_a_database_that_comes_back_after_three_times_to_live_has_nothing_run_again(
+    private_database: PrivateServer, database_url: str, place: Place
+) -> None:
+    with (
+        ward_at(replace(place, store_url=database_url)) as ward,
+        ward.worker("one") as one,
+        ward.worker("two") as two,
+    ):
+        plain, leased = (
+            ward.tasks["heavy.wait_at_gate"].delay("gate").id,
+            ward.tasks["heavy.book"].delay("7", "gate").id,
+        )
+        assert {ward.holder(job, one, two) for job in (plain, leased)} == {one, two}
+        away_until = ward.sw.clock.run() + 3 * TIME_TO_LIVE
+        private_database.stop()
+        eventually(lambda: ward.sw.clock.run() > away_until)
+        private_database.start()
+        back_until = ward.sw.clock.run() + 2 * TIME_TO_LIVE
+        eventually(lambda: ward.sw.clock.run() > back_until)
+        assert len(ward.sw.store.presence.all()) == 2
+        ward.open("gate")
+        ward.done(plain, leased)
+        assert [len(ward.runs(job)) for job in (plain, leased)] == [1, 1]
+        assert [job for job, _ in ward.committed()] == [leased]
