@@ -362,3 +362,12 @@ def test_a_thousand_deliveries_are_decided_at_once(store: Store) -> None:
     assert sum(isinstance(one.admission, Admit) for one in begun) == 500
     store.runs.finish([end(one, its) for one, its in zip(asks[:500], begun, strict=False)])
     assert all(store.runs.lease(f"key:run:{number}") is None for number in range(0, 500, 50))
+
+
+def test_what_a_lost_job_has_taken_since_is_not_ended_with_it(store: Store) -> None:
+    again = ask("a", lease=leased())
+    begin(store, again)
+    store.runs.lapse(BOOT, ["a"], lost_for=timedelta(hours=1))
+    assert store.runs.lease("account:7") is not None
+    store.runs.lapse(BOOT, ["a"])
+    assert store.runs.lease("account:7") is None

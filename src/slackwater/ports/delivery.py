@@ -116,10 +116,15 @@ class RunStore(Protocol):
         """
         ...
 
-    def lapse(self, boot: UUID, jobs: Sequence[str]) -> None:
+    def lapse(self, boot: UUID, jobs: Sequence[str], *, lost_for: timedelta = timedelta(0)) -> None:
         """End the leases of a worker's bodies that have died without an end.
 
         One whose row is locked by a transaction that checks its fence is left out, and lapses by itself.
+
+        Args:
+            boot: The worker process.
+            jobs: Whose bodies have died.
+            lost_for: How long ago; what the same job has taken since is left alone.
         """
         ...
 

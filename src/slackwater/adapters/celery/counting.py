@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -37,21 +38,26 @@ class Tally:
     accepted: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
     not_started: dict[str, Counter[tuple[str, str]]] = field(default_factory=lambda: defaultdict(Counter))
-    lost: list[str] = field(default_factory=list)
+    lost: dict[str, float] = field(default_factory=dict)
     news: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def lose(self, job: str) -> None:
         """Note a job whose body died with its process; whoever waits for news is woken."""
         with self._lock:
-            self.lost.append(job)
+            self.lost.setdefault(job, time.monotonic())
         self.news.set()
 
-    def take_lost(self) -> list[str]:
-        """Return the jobs that were lost since the last call."""
+    def take_lost(self) -> dict[str, float]:
+        """Return the jobs that were lost since the last call, each with the monotonic instant of it."""
         with self._lock:
-            lost, self.lost = self.lost, []
+            lost, self.lost = self.lost, {}
         return lost
+
+    def give_back(self, lost: Mapping[str, float]) -> None:
+        """Take back lost jobs that nobody could be told of."""
+        with self._lock:
+            self.lost = {**lost, **self.lost}
 
     def accept(self, task: str) -> None:
         """Count a job that a pool has taken."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -55,11 +56,11 @@ class Heartbeat:
         tally.news.clear()
         lost = tally.take_lost()
         try:
-            if lost:
-                store.runs.lapse(self.boot, lost)
+            # One by one, each with its own age: the job may run again by now, under the same lease and in this worker.
+            for job, at in lost.items():
+                store.runs.lapse(self.boot, [job], lost_for=timedelta(seconds=time.monotonic() - at))
         except SlackwaterError:
-            for job in lost:
-                tally.lose(job)
+            tally.give_back(lost)
             raise
         store.presence.refresh(self._presence())
         store.runs.renew(self.boot, running_jobs(), lives_for=self.settings.lease_lives_for)

@@ -24,6 +24,7 @@ class _Kept:
     lease: Lease
     expires_at: datetime
     lives_for: timedelta
+    taken_at: datetime
 
 
 class MemoryRuns:
@@ -53,7 +54,7 @@ class MemoryRuns:
                 del self._leases[name]
             for name, taken in result.leases.items():
                 self._leases[name] = _Kept(
-                    lease=taken.lease, expires_at=now + taken.lives_for, lives_for=taken.lives_for
+                    lease=taken.lease, expires_at=now + taken.lives_for, lives_for=taken.lives_for, taken_at=now
                 )
             return [Begun(admission=admission, fence=fence) for admission, fence in result.decided]
 
@@ -96,14 +97,16 @@ class MemoryRuns:
         with self._lock:
             self._pulse.beat(lives_for)
             expires_at = self._pulse.now() + lives_for
-            for lease in self._held():
-                if lease.boot == boot and lease.job in jobs:
-                    self._leases[lease.name] = _Kept(lease=lease, expires_at=expires_at, lives_for=lives_for)
+            for name, kept in self._leases.items():
+                if kept.lease.boot == boot and kept.lease.job in jobs:
+                    self._leases[name] = replace(kept, expires_at=expires_at, lives_for=lives_for)
 
-    def lapse(self, boot: UUID, jobs: Sequence[str]) -> None:
+    def lapse(self, boot: UUID, jobs: Sequence[str], *, lost_for: timedelta = timedelta(0)) -> None:
         """End the leases of a worker's bodies that have died without an end."""
         with self._lock:
-            self._free(lease for lease in self._held() if lease.boot == boot and lease.job in jobs)
+            taken_before = self._pulse.now() - lost_for
+            theirs = [one for one in self._leases.values() if one.lease.boot == boot and one.lease.job in jobs]
+            self._free(one.lease for one in theirs if one.taken_at <= taken_before)
 
     def lapse_all(self, boot: UUID) -> None:
         """End all leases of a worker process that is dead."""

@@ -289,7 +289,7 @@ def _written() -> Update:
     values = {one.name: lease.c[one.name] for one in _LEASE[1:]}
     write_leases = update(leases).where(leases.c.name == lease.c.name)
     return (
-        write_leases.values(**values, expires_at=clock() + lease.c.lives_for)
+        write_leases.values(**values, expires_at=clock() + lease.c.lives_for, taken_at=clock())
         .add_cte(_rewritten(_RUN, called="run").cte("written_runs"))
         .add_cte(_rewritten(_KEY, called="key").cte("written_keys"))
     )

@@ -80,10 +80,12 @@ class PostgresRuns:
         )
         self._database.run(lambda connection: connection.execute(statement))
 
-    def lapse(self, boot: UUID, jobs: Sequence[str]) -> None:
+    def lapse(self, boot: UUID, jobs: Sequence[str], *, lost_for: timedelta = timedelta(0)) -> None:
         """End the leases of a worker's bodies that have died; one whose fence is being checked ends by itself."""
         if jobs:
-            statement = run_endings.freed(leases.c.boot == boot, leases.c.job == run_rows.names(jobs).any_())
+            taken_before = leases.c.taken_at <= clock() - literal(lost_for, Interval)
+            theirs = leases.c.job == run_rows.names(jobs).any_()
+            statement = run_endings.freed(leases.c.boot == boot, theirs, taken_before)
             self._database.run(lambda connection: connection.execute(statement))
 
     def lapse_all(self, boot: UUID) -> None:

@@ -174,6 +174,7 @@ leases = Table(
     Column("fence", BigInteger, nullable=False),
     Column("expires_at", Instant, nullable=False),
     Column("lives_for", Interval, nullable=False),
+    Column("taken_at", Instant),
 )
 Index("leases_boot_idx", leases.c.boot, leases.c.job)
 

@@ -57,6 +57,7 @@ def _leases() -> None:
         sa.Column("fence", sa.BigInteger, nullable=False),
         sa.Column("expires_at", _instant(), nullable=False),
         sa.Column("lives_for", sa.Interval, nullable=False),
+        sa.Column("taken_at", _instant()),
     )
     op.create_index("leases_boot_idx", "leases", ["boot", "job"])
     op.create_table(
