@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -43,7 +44,6 @@ MOST_JOBS = 15_000
 POLL_S = 0.05
 PATIENCE_S = 120.0
 INTERVALS = 5
-AnyApp = Any
 
 
 def main() -> None:
@@ -163,19 +163,14 @@ class Place:
         )
         self.started.add(child.name)
         pid = self.supervisor.start(child)
-        self._await(lambda: self.depth(lane) == 0, otherwise=f"{name} does not consume", before=self._publish_one(lane))
+        app = self.app_module.plain if lane == "plain" else self.sw.app
+        app.send_task(f"{lane}.nothing", (time.time_ns(),), queue=self.sw.queues[lane])
+        self.await_that(lambda: self.depth(lane) == 0, f"{name} does not consume")
         return pid
 
     def stop_worker(self, name: str) -> None:
         """Stop one worker."""
         self.supervisor.stop(f"worker-{name}")
-
-    def _publish_one(self, lane: str) -> Callable[[], None]:
-        def publish() -> None:
-            app = self.app_module.plain if lane == "plain" else self.sw.app
-            app.send_task(f"{lane}.nothing", (time.time_ns(),), queue=self.sw.queues[lane])
-
-        return publish
 
     def publish(self, task: str, items: Sequence[tuple[Any, ...]]) -> None:
         """Publish a job of a task for each item, as its variant does."""
@@ -199,8 +194,7 @@ class Place:
 
     def waiting_at(self, gate: str) -> int:
         """Count the bodies that wait at a gate."""
-        file = self.folder / f"{gate}.waiting"
-        return len(file.read_text().splitlines()) if file.exists() else 0
+        return len(self.lines(f"{gate}.waiting"))
 
     def lines(self, name: str) -> list[str]:
         """Return the lines of a file that bodies write."""
@@ -211,9 +205,8 @@ class Place:
         """Let the bodies go that wait at a gate."""
         (self.folder / gate).touch()
 
-    def _await(self, holds: Callable[[], bool], *, otherwise: str, before: Callable[[], None] | None = None) -> None:
-        if before is not None:
-            before()
+    def await_that(self, holds: Callable[[], bool], otherwise: str) -> None:
+        """Wait until something holds; end the measurement where it does not, or a process has died."""
         until = time.monotonic() + PATIENCE_S
         while not holds():
             if (died := self.supervisor.poll()) is not None:
@@ -221,10 +214,6 @@ class Place:
             if time.monotonic() > until:
                 raise SystemExit(f"not within {PATIENCE_S:g} s: {otherwise}; logs are in {self.run.logs}")
             time.sleep(POLL_S)
-
-    def await_that(self, holds: Callable[[], bool], otherwise: str) -> None:
-        """Wait until something holds; end the measurement where it does not."""
-        self._await(holds, otherwise=otherwise)
 
     def bury_one(self) -> None:
         """Wait until one worker's death is noticed, which is no mishap then."""
@@ -344,7 +333,8 @@ def renewal(place: Place) -> dict[str, float]:
 
 def recovery(place: Place, *, times: int) -> dict[str, float]:
     """Return the seconds from kill -9 of a whole worker until its job's body starts in another."""
-    pids = {f"mortal{number}": _mortal(place, f"mortal{number}") for number in range(2)}
+    mortal = partial(place.start_worker, "mortal", pool="prefork", slots=1)
+    pids = {f"mortal{number}": mortal(name=f"mortal{number}") for number in range(2)}
     took = []
     for number in range(times):
         gate = f"gate-{uuid4().hex[:8]}"
@@ -361,14 +351,10 @@ def recovery(place: Place, *, times: int) -> dict[str, float]:
         place.open_gate(gate)
         if number + 1 < times:
             again = f"mortal{number + 2}"
-            pids[again] = _mortal(place, again)
+            pids[again] = mortal(name=again)
     for name in pids:
         place.stop_worker(name)
     return _spread(took)
-
-
-def _mortal(place: Place, name: str) -> int:
-    return place.start_worker("mortal", pool="prefork", slots=1, name=name)
 
 
 def _kill_whole(pid: int) -> float:
@@ -400,7 +386,6 @@ def _silence(url: str) -> str | None:
 
 def _say(line: str) -> None:
     sys.stderr.write(f"{time.strftime('%H:%M:%S')} {line}\n")
-    sys.stderr.flush()
 
 
 def _table(measured: dict[str, Any]) -> str:
