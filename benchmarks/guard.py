@@ -6,9 +6,8 @@ renews a thousand leases with one statement; what a killed worker had in its han
 Starts a Valkey and a PostgreSQL of its own (RabbitMQ is used where one answers; its queues are removed). A variant
 (plain, guarded, keyed) has a worker process of its own. A run fills the variant's queue while its slots are kept,
 opens the gate, and takes the rate from the queue's depth, from a tenth on. The runs alternate (plain, guarded, keyed,
-keyed, guarded, plain, ...); a ratio is of two runs of one round. All settings are the shipped ones, and the same for
-plain Celery: acks_late, prefetch 1, track_started, results in Valkey, quorum queues on RabbitMQ. Caveat: one machine,
-and whatever else ran on it; brokers, database and worker share its cores.
+keyed, guarded, plain, ...); a ratio is of two runs of one round. All settings are the shipped ones, the same for plain
+Celery. Caveat: one machine, and whatever else ran on it; brokers, database and worker share its cores.
 
 Run: .venv/bin/python benchmarks/guard.py --json
 """
@@ -58,8 +57,7 @@ def main() -> None:
     parser.add_argument("--brokers", nargs="*", default=["valkey", "rabbitmq"], choices=["valkey", "rabbitmq"])
     options = parser.parse_args()
     os.chdir(Path(__file__).parent)
-    measured = measure(options)
-    print(json.dumps(measured) if options.json else _table(measured))
+    print((json.dumps if options.json else _table)(measure(options)))
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
