@@ -6,9 +6,8 @@ renews a thousand leases with one statement; what a killed worker had in its han
 Starts a Valkey and a PostgreSQL of its own (RabbitMQ is used where one answers; its queues are removed). A variant
 (plain, guarded, keyed) has a worker process of its own. A run fills the variant's queue while its slots are kept,
 opens the gate, and takes the rate from the queue's depth, from a tenth on. The runs alternate (plain, guarded, keyed,
-keyed, guarded, plain, ...); a ratio is of two runs of one round. All settings are the shipped ones, and the same for
-plain Celery: acks_late, prefetch 1, track_started, results in Valkey, quorum queues on RabbitMQ. Caveat: one machine,
-and whatever else ran on it; brokers, database and worker share its cores.
+keyed, guarded, plain, ...); a ratio is of two runs of one round. All settings are the shipped ones, the same for plain
+Celery. Caveat: one machine, and whatever else ran on it; brokers, database and worker share its cores.
 
 Run: .venv/bin/python benchmarks/guard.py --json
 """
@@ -26,6 +25,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -43,7 +43,6 @@ MOST_JOBS = 15_000
 POLL_S = 0.05
 PATIENCE_S = 120.0
 INTERVALS = 5
-AnyApp = Any
 
 
 def main() -> None:
@@ -58,8 +57,7 @@ def main() -> None:
     parser.add_argument("--brokers", nargs="*", default=["valkey", "rabbitmq"], choices=["valkey", "rabbitmq"])
     options = parser.parse_args()
     os.chdir(Path(__file__).parent)
-    measured = measure(options)
-    print(json.dumps(measured) if options.json else _table(measured))
+    print((json.dumps if options.json else _table)(measure(options)))
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
@@ -163,19 +161,14 @@ class Place:
         )
         self.started.add(child.name)
         pid = self.supervisor.start(child)
-        self._await(lambda: self.depth(lane) == 0, otherwise=f"{name} does not consume", before=self._publish_one(lane))
+        app = self.app_module.plain if lane == "plain" else self.sw.app
+        app.send_task(f"{lane}.nothing", (time.time_ns(),), queue=self.sw.queues[lane])
+        self.await_that(lambda: self.depth(lane) == 0, f"{name} does not consume")
         return pid
 
     def stop_worker(self, name: str) -> None:
         """Stop one worker."""
         self.supervisor.stop(f"worker-{name}")
-
-    def _publish_one(self, lane: str) -> Callable[[], None]:
-        def publish() -> None:
-            app = self.app_module.plain if lane == "plain" else self.sw.app
-            app.send_task(f"{lane}.nothing", (time.time_ns(),), queue=self.sw.queues[lane])
-
-        return publish
 
     def publish(self, task: str, items: Sequence[tuple[Any, ...]]) -> None:
         """Publish a job of a task for each item, as its variant does."""
@@ -199,8 +192,7 @@ class Place:
 
     def waiting_at(self, gate: str) -> int:
         """Count the bodies that wait at a gate."""
-        file = self.folder / f"{gate}.waiting"
-        return len(file.read_text().splitlines()) if file.exists() else 0
+        return len(self.lines(f"{gate}.waiting"))
 
     def lines(self, name: str) -> list[str]:
         """Return the lines of a file that bodies write."""
@@ -211,9 +203,8 @@ class Place:
         """Let the bodies go that wait at a gate."""
         (self.folder / gate).touch()
 
-    def _await(self, holds: Callable[[], bool], *, otherwise: str, before: Callable[[], None] | None = None) -> None:
-        if before is not None:
-            before()
+    def await_that(self, holds: Callable[[], bool], otherwise: str) -> None:
+        """Wait until something holds; end the measurement where it does not, or a process has died."""
         until = time.monotonic() + PATIENCE_S
         while not holds():
             if (died := self.supervisor.poll()) is not None:
@@ -221,10 +212,6 @@ class Place:
             if time.monotonic() > until:
                 raise SystemExit(f"not within {PATIENCE_S:g} s: {otherwise}; logs are in {self.run.logs}")
             time.sleep(POLL_S)
-
-    def await_that(self, holds: Callable[[], bool], otherwise: str) -> None:
-        """Wait until something holds; end the measurement where it does not."""
-        self._await(holds, otherwise=otherwise)
 
     def bury_one(self) -> None:
         """Wait until one worker's death is noticed, which is no mishap then."""
@@ -344,7 +331,8 @@ def renewal(place: Place) -> dict[str, float]:
 
 def recovery(place: Place, *, times: int) -> dict[str, float]:
     """Return the seconds from kill -9 of a whole worker until its job's body starts in another."""
-    pids = {f"mortal{number}": _mortal(place, f"mortal{number}") for number in range(2)}
+    mortal = partial(place.start_worker, "mortal", pool="prefork", slots=1)
+    pids = {f"mortal{number}": mortal(name=f"mortal{number}") for number in range(2)}
     took = []
     for number in range(times):
         gate = f"gate-{uuid4().hex[:8]}"
@@ -361,14 +349,10 @@ def recovery(place: Place, *, times: int) -> dict[str, float]:
         place.open_gate(gate)
         if number + 1 < times:
             again = f"mortal{number + 2}"
-            pids[again] = _mortal(place, again)
+            pids[again] = mortal(name=again)
     for name in pids:
         place.stop_worker(name)
     return _spread(took)
-
-
-def _mortal(place: Place, name: str) -> int:
-    return place.start_worker("mortal", pool="prefork", slots=1, name=name)
 
 
 def _kill_whole(pid: int) -> float:
@@ -400,7 +384,6 @@ def _silence(url: str) -> str | None:
 
 def _say(line: str) -> None:
     sys.stderr.write(f"{time.strftime('%H:%M:%S')} {line}\n")
-    sys.stderr.flush()
 
 
 def _table(measured: dict[str, Any]) -> str:
