@@ -16,8 +16,8 @@ HAND_BACKS = 5
 lanes = pytest.mark.parametrize("lane", ["heavy", "waiting"])
 
 
-def has_left_nothing(ward: Ward, lane: str) -> None:
-    """Wait until nothing is delivered and not acknowledged; on RabbitMQ without its management nobody can tell."""
+def nothing_is_left(ward: Ward, lane: str) -> None:
+    """Look when all workers are gone: what they had not acknowledged is in their hands, or back in the queue."""
     eventually(lambda: ward.unacked() == 0 and ward.queue(lane).unacked in (0, None), within_s=RERUNS_WITHIN_S)
     assert ward.queue(lane).ready == 0
 
@@ -42,7 +42,7 @@ def test_sigterm_lets_the_job_end(ward: Ward, lane: str) -> None:
         assert ward.meta(job)["status"] == "SUCCESS"
     with ward.worker("two", lane=lane):
         ward.done(ward.tasks[f"{lane}.note"].delay(1).id)
-        has_left_nothing(ward, lane)
+    nothing_is_left(ward, lane)
     assert [each for each, _ in ward.committed()] == [job]
     assert len(ward.runs(job)) == 1
 
@@ -62,7 +62,7 @@ def test_sigquit_hands_the_job_back_and_it_runs_once_more(ward: Ward, lane: str,
         eventually(lambda: len(ward.runs(job)) == 2, within_s=RERUNS_WITHIN_S)
         ward.open("gate")
         ward.done(job)
-        has_left_nothing(ward, lane)
+    nothing_is_left(ward, lane)
     assert [each for each, _ in ward.committed()] == [job]
     assert len(ward.runs(job)) == 2
 
@@ -78,7 +78,7 @@ def test_a_job_of_a_killed_worker_runs_again_once(ward: Ward, lane: str) -> None
         eventually(lambda: len(ward.runs(job)) == 2, within_s=RERUNS_WITHIN_S)
         ward.open("gate")
         ward.done(job)
-        has_left_nothing(ward, lane)
+    nothing_is_left(ward, lane)
     assert [each for each, _ in ward.committed()] == [job]
 
 
@@ -95,7 +95,7 @@ def test_five_hand_backs_in_a_row_are_no_poison(ward: Ward, lane: str) -> None:
     ward.open("gate")
     with ward.worker("last", lane=lane, slots=2):
         ward.done(plain, leased)
-        has_left_nothing(ward, lane)
+    nothing_is_left(ward, lane)
     assert ward.sw.store.dead_letters.get(plain) is None
     with effects(ward.place) as connection:
         assert connection.execute("SELECT count(*) FROM effects").fetchone() == (1,)
