@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -10,49 +9,38 @@ from datetime import datetime, timedelta
 from threading import Lock
 from typing import Any, TypeAlias, TypeVar
 
-import structlog
 from celery import Celery
 
 from slackwater.adapters.brokers.dead_letters import Drain
-from slackwater.adapters.brokers.queues import refused_queues
+from slackwater.adapters.celery import checks
 from slackwater.adapters.celery.broker_letters import BrokerLetters
 from slackwater.adapters.celery.canary import add_canary
 from slackwater.adapters.celery.configuration import (
     configure,
-    conflicts,
-    is_redis,
-    misrouted,
-    own_queue,
     queues_of,
-    routed_queue,
 )
 from slackwater.adapters.celery.delivering import Delivering
 from slackwater.adapters.celery.fan_out import AnyTask, FanOut, FanOuts
 from slackwater.adapters.celery.fence import Fence, fence_here, fenced
 from slackwater.adapters.celery.guarding import GuardedRegistry
 from slackwater.adapters.celery.publishing import Listener, install
-from slackwater.adapters.celery.rules import rules_of
-from slackwater.adapters.celery.run_times import too_long, unlimited
 from slackwater.adapters.celery.worker_life import WorkerLife
 from slackwater.adapters.clock import SystemClock
 from slackwater.compose import open_store
 from slackwater.core.job import HEADER, Mark
-from slackwater.core.lane import Lane, by_name, find
+from slackwater.core.lane import Lane, by_name
 from slackwater.core.liveness import Owner
 from slackwater.core.message import Held
 from slackwater.core.schedule import Schedule
 from slackwater.engine.dead_workers import DeadWorkers
 from slackwater.engine.sweeping import QueryAndAct, Round
-from slackwater.errors import BrokerUnavailable, ConfigurationError
+from slackwater.errors import ConfigurationError
 from slackwater.ports import Clock, Recovery, Store
 from slackwater.settings import Settings
 
-log = structlog.get_logger("slackwater.worker")
 _ATTRIBUTE = "slackwater"
 Found = TypeVar("Found")
 SweepAct: TypeAlias = Callable[[Sequence[Found]], "int | None"]
-NAMED = 5
-"""How many tasks a note names."""
 
 
 class Slackwater:
@@ -318,13 +306,7 @@ class Slackwater:
         """
         self.app.finalize(auto=True)
         self.app.loader.import_default_modules()
-        found = [
-            *conflicts(self.app),
-            *misrouted(self.app, self.queues),
-            *self._unknown_lanes(),
-            *self._unknown_tasks(),
-            *self._wrong_rules(),
-        ]
+        found = checks.findings(self.app, self.lanes, self.queues, self.schedule)
         if found:
             raise ConfigurationError(*found)
 
@@ -341,84 +323,12 @@ class Slackwater:
         Raises:
             ConfigurationError: Queues that are there with other arguments, jobs that may run too long.
         """
-        if is_redis(self.app):
-            return
-        found = too_long(self.app, self._tasks_of(lanes), timeout=self.settings.rabbitmq_consumer_timeout)
-        try:
-            found += refused_queues(self.app)
-        except BrokerUnavailable as error:
-            # A worker waits for its broker; it is no mistake of the application's.
-            log.warning("queues not compared with the broker's", error=str(error))
+        found = checks.broker_findings(
+            self.app, self.lanes, lanes, consumer_timeout=self.settings.rabbitmq_consumer_timeout
+        )
         if found:
             raise ConfigurationError(*found)
 
-    def _tasks_of(self, lanes: Iterable[str]) -> dict[str, str]:
-        """Return the lane of each task that is in one of these lanes."""
-        wanted = set(lanes)
-        return {name: lane for name in sorted(self.app.tasks) if (lane := self.lane_of(name)) in wanted and lane}
-
     def notes(self) -> list[str]:
         """List what is allowed and may still surprise: tasks that opt out of a delivery setting, or have no lane."""
-        own = {
-            name: task
-            for name, task in sorted(self.app.tasks.items())
-            if not name.startswith(("celery.", "slackwater."))
-        }
-        early = [
-            f"task {name}: acks_late=False; it is lost when its worker dies"
-            for name, task in own.items()
-            if self.lane_of(name) and not task.acks_late
-        ]
-        if not is_redis(self.app):
-            early += unlimited(self.app, self._tasks_of(self.lanes), timeout=self.settings.rabbitmq_consumer_timeout)
-        return [*early, *self._without_lane(own)]
-
-    def _without_lane(self, tasks: Mapping[str, Any]) -> list[str]:
-        by_queue: dict[str, list[str]] = {}
-        for name, task in tasks.items():
-            if getattr(task, "lane", None) is None:
-                queue = own_queue(task) or routed_queue(self.app, name) or str(self.app.conf.task_default_queue)
-                by_queue.setdefault(queue, []).append(name)
-        lanes = {queue: lane for lane, queue in self.queues.items()}
-        return [_laneless(names, queue, read_by=lanes.get(queue)) for queue, names in by_queue.items()]
-
-    def _unknown_lanes(self) -> list[str]:
-        found: list[str] = []
-        for name, task in sorted(self.app.tasks.items()):
-            lane = getattr(task, "lane", None)
-            if lane is None or lane in self.lanes:
-                continue
-            try:
-                find(self.lanes, str(lane), asked_by=f"task {name}")
-            except ConfigurationError as error:
-                found += error.findings
-        return found
-
-    def _wrong_rules(self) -> list[str]:
-        found: list[str] = []
-        for _, task in sorted(self.app.tasks.items()):
-            try:
-                rules_of(task, self.lanes)
-            except ConfigurationError as error:
-                found += error.findings
-        return found
-
-    def _unknown_tasks(self) -> list[str]:
-        found = []
-        for name, entry in self.schedule.entries.items():
-            task = entry.task or name
-            if task in self.app.tasks:
-                continue
-            near = difflib.get_close_matches(task, self.app.tasks, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else "import its module, or name it with Entry(task=...)"
-            found.append(f"entry {name!r}: no task is registered as {task!r}; {hint}")
-        return found
-
-
-def _laneless(names: Sequence[str], queue: str, *, read_by: str | None) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    named = f"{', '.join(names[:NAMED])}{more}"
-    has, goes = ("task", "has no lane: it goes") if len(names) == 1 else ("tasks", "have no lane: they go")
-    if read_by is not None:
-        return f"{has} {named} {goes} to the queue of lane {read_by}, uncounted; give each lane={read_by!r}"
-    return f"{has} {named} {goes} to queue {queue}, which no lane's worker reads; give each lane=..."
+        return checks.notes(self.app, self.lanes, self.queues, consumer_timeout=self.settings.rabbitmq_consumer_timeout)
