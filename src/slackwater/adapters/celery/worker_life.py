@@ -111,15 +111,7 @@ class WorkerLife:
         # A worker that a test starts inside of its own process sends no celeryd_init.
         self._owner = self._owner or Owner(worker=str(sender.hostname), boot=boot_of(self.app))
         self._leaving.follow_pool(sender.pool)
-        slots = int(sender.pool.num_processes)
-
-        consumed = self.app.amqp.queues.consume_from
-        pausing = Pausing(
-            consumer=sender,
-            queues={lane: queue for lane, queue in self.queues.items() if queue in consumed},
-            store=self.store,
-            clock=self.clock,
-        )
+        slots, pausing = int(sender.pool.num_processes), self._pausing_of(sender)
 
         def counts() -> Mapping[str, LaneCounts]:
             return counts_of(self.app, lanes=self.queues, paused=pausing.paused, lane_of=self.lane_of, slots=slots)
@@ -127,16 +119,12 @@ class WorkerLife:
         self._heartbeat = self._heartbeat_of(self._owner, counts)
         self._recovery = recovery = open_recovery(self.app, realm=self.realm)
         own_hands = OwnHands(owner=self._owner, hands=recovery, consumer=sender, store=self.store)
-        self._outlet = Outlet(self.app)
-        feeder = Feeder(
-            holds=lambda: self.store().holds,
-            publish=self._outlet.publish,
-            free=lambda: {
-                lane: count.slots - count.busy for lane, count in counts().items() if lane not in pausing.paused
-            },
-            clock=self.clock,
-            boot=self._owner.boot,
-        )
+        self._outlet = outlet = Outlet(self.app)
+
+        def free() -> Mapping[str, int]:
+            return {lane: one.slots - one.busy for lane, one in counts().items() if lane not in pausing.paused}
+
+        feeder = self._feeder_of(self._owner, outlet, free)
         settings = self.settings
         self._threads = [
             WorkerThread(
@@ -151,6 +139,16 @@ class WorkerLife:
         ]
         for thread in self._threads:
             thread.start()
+
+    def _pausing_of(self, consumer: Any) -> Pausing:
+        consumed = self.app.amqp.queues.consume_from
+        queues = {lane: queue for lane, queue in self.queues.items() if queue in consumed}
+        return Pausing(consumer=consumer, queues=queues, store=self.store, clock=self.clock)
+
+    def _feeder_of(self, owner: Owner, outlet: Outlet, free: Callable[[], Mapping[str, int]]) -> Feeder:
+        return Feeder(
+            holds=lambda: self.store().holds, publish=outlet.publish, free=free, clock=self.clock, boot=owner.boot
+        )
 
     def _heartbeat_of(self, owner: Owner, counts: Callable[[], Mapping[str, LaneCounts]]) -> Heartbeat:
         return Heartbeat(
