@@ -31,6 +31,7 @@ def sweepers_of(sw: Slackwater) -> Sweepers:
     canaries = Canaries(
         canaries=store.canaries,
         presence=store.presence,
+        paused=lambda: [one.lane for one in store.dead_letters.pauses()],
         send=sender_of(sw.app, sw.queues),
         clock=clock,
         within=settings.canary_within,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -21,6 +21,7 @@ class Canaries:
     Attributes:
         canaries: What was sent and answered.
         presence: Which lanes have workers.
+        paused: Returns the lanes that are paused, which answer nothing.
         send: Publishes a lane's canary.
         clock: Run clock.
         within: A lane that has not answered for that long is silent.
@@ -28,6 +29,7 @@ class Canaries:
 
     canaries: CanaryStore
     presence: PresenceStore
+    paused: Callable[[], Iterable[str]]
     send: Callable[[str], None]
     clock: Clock
     within: timedelta
@@ -40,7 +42,7 @@ class Canaries:
             StoreUnavailable, BrokerUnavailable: The next round sends again.
         """
         now = self.clock.run()
-        lanes = {lane for one in self.presence.all() if one.alive(now) for lane in one.lanes}
+        lanes = {lane for one in self.presence.all() if one.alive(now) for lane in one.lanes} - set(self.paused())
         known = {one.lane: one for one in self.canaries.all()}
         silent = {lane for lane in lanes if lane in known and known[lane].silent(now, within=self.within)}
         self._tell(silent)

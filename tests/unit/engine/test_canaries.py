@@ -8,6 +8,7 @@ from tests.unit.engine.conftest import StillClock
 
 from slackwater import seconds
 from slackwater.adapters.memory import MemoryStore
+from slackwater.core.dead_letter import Pause
 from slackwater.core.reading import LaneCounts, Presence
 from slackwater.engine.canaries import Canaries
 
@@ -35,7 +36,14 @@ def sent() -> list[str]:
 
 @pytest.fixture
 def canaries(store: MemoryStore, clock: StillClock, sent: list[str]) -> Canaries:
-    return Canaries(canaries=store.canaries, presence=store.presence, send=sent.append, clock=clock, within=seconds(60))
+    return Canaries(
+        canaries=store.canaries,
+        presence=store.presence,
+        paused=lambda: [one.lane for one in store.dead_letters.pauses()],
+        send=sent.append,
+        clock=clock,
+        within=seconds(60),
+    )
 
 
 def test_only_a_lane_with_living_workers_gets_one_and_no_second_before_it_has_answered(
@@ -67,3 +75,16 @@ def test_a_lane_that_does_not_answer_is_told_once_and_asked_again(
         assert canaries.sweep().note == ""
     assert [line["event"] for line in logs] == ["lane does not answer", "lane answers again"]
     assert len(sent) == 5
+
+
+def test_a_lane_that_is_paused_is_not_asked(
+    canaries: Canaries, store: MemoryStore, clock: StillClock, sent: list[str]
+) -> None:
+    lives(store, clock)
+    now = clock.run()
+    store.dead_letters.pause([Pause(lane="till", cause="KeyError", reason="flood", since=now, until=now + seconds(9))])
+    canaries.sweep()
+    assert not sent
+    store.dead_letters.resume("till")
+    canaries.sweep()
+    assert sent == ["till"]

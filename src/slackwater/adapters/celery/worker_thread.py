@@ -7,9 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+import structlog
+
 from slackwater.engine.outage import Outage
 from slackwater.errors import SlackwaterError
 
+log = structlog.get_logger("slackwater.worker")
 FAREWELL_S = 5.0
 
 
@@ -20,7 +23,7 @@ class WorkerThread:
     Attributes:
         name: Of the thread, and in the log.
         every: How often.
-        act: What it does; an error of ours is told once, and it goes on.
+        act: What it does; a server that does not answer is told once, and whatever it raises, it goes on.
         news: Set by whoever wants it to act sooner.
     """
 
@@ -54,6 +57,8 @@ class WorkerThread:
                 self.act()
             except SlackwaterError as error:
                 outage.failed(error, thread=self.name)
+            except Exception:  # a mistake of ours must not end what keeps the worker's leases alive
+                log.exception("thread failed, goes on", thread=self.name)
             else:
                 outage.worked(thread=self.name)
             self.news.wait(self.every.total_seconds())
