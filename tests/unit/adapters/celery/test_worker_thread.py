@@ -11,7 +11,8 @@ from slackwater.errors import StoreUnavailable
 
 def test_it_goes_on_after_an_outage_and_after_a_mistake_and_ends_when_it_is_stopped() -> None:
     answers: list[Exception | None] = [StoreUnavailable("away", where="here"), ZeroDivisionError("ours"), None]
-    acted, all_done = [], threading.Event()
+    acted: list[int] = []
+    all_done = threading.Event()
 
     def act() -> None:
         acted.append(len(acted))
