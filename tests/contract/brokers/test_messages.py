@@ -1,7 +1,7 @@
 """The contract of message inspection, over both brokers."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 from tests.contract.brokers.conftest import Broker
@@ -55,7 +55,18 @@ def test_a_broker_that_is_down_is_unavailable(broker: Broker, messages: Messages
         messages.waiting([queue])
     broker.switch.up()
 
-    assert messages.waiting([queue]) == {job: queue}
+    assert eventually_waiting(messages, queue) == {job: queue}
+
+
+def eventually_waiting(messages: Messages, queue: str) -> Mapping[str, str]:
+    """Return what waits, once the broker that has been started answers: a Valkey first loads what it has kept."""
+    until = time.monotonic() + 30
+    while True:
+        try:
+            return messages.waiting([queue])
+        except BrokerUnavailable:
+            assert time.monotonic() < until
+            time.sleep(0.05)
 
 
 def test_on_valkey_what_is_delivered_and_not_acknowledged_is_named(valkey_broker: Broker) -> None:

@@ -102,6 +102,10 @@ def application(
             from nightshift.app import app, connections, sw
 
         app.conf.update(broker_url=broker, result_backend=broker)
+        app.finalize(auto=True)
+        # Other tests' shared tasks are everybody's in one process, and in lanes that are not ours.
+        for name in [name for name, task in app.tasks.items() if getattr(task, "lane", None) not in (None, *sw.lanes)]:
+            del app.tasks[name]
         sw.check()
         migrate(connections.books)
         yield Night(app=app, sw=sw, books=connections.books, world=world, folder=folder, environment=environment)
