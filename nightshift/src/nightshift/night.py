@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -177,7 +177,7 @@ def _mark_given_servers(stage: Stage, stack: ExitStack) -> None:
         footprint.Footprint(
             database=stage.database,
             prefix=prefix,
-            queues=tuple(f"{prefix}{lane.name}" for lane in lanes(NightSettings())),
+            queues=_queues(prefix, [lane.name for lane in lanes(NightSettings())]),
             store=None if options.store_url is None else masked(options.store_url),
             broker=None if options.broker_url is None else masked(options.broker_url),
         ).write(folder)
@@ -291,6 +291,11 @@ def _clear(stage: Stage, servers: Servers, sw: Slackwater) -> None:
     """Leave nothing on servers that are not ours."""
     if stage.options.broker_url is None:
         return
-    queues = list(sw.queues.values())
+    queues = _queues(stage.prefix, sw.lanes)
     for url in dict.fromkeys((servers.broker_url, servers.backend_url)):
         clear_broker(url, prefix=stage.prefix, queues=queues, left_behind=stage.console.print)
+
+
+def _queues(prefix: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Return the queues of a night: its lanes', and the one of dead letters."""
+    return tuple(f"{prefix}{name}" for name in (*names, "dead_letters"))
