@@ -14,6 +14,7 @@ from typing import Any
 from celery.exceptions import Ignore, Reject, Retry
 
 from slackwater.core.retry import Again, RetryPolicy, next_try
+from slackwater.errors import StaleFence
 
 NOTHING = object()
 
@@ -80,9 +81,13 @@ def around(task: Any, run: Callable[..., Any]) -> Callable[..., Any]:
         current.entered = True
         if current.result is not NOTHING:
             return current.result
-        if current.policy is None:
-            return run(*args, **kwargs)
-        return _with_policy(task, current.policy, lambda: run(*args, **kwargs))
+        try:
+            if current.policy is None:
+                return run(*args, **kwargs)
+            return _with_policy(task, current.policy, lambda: run(*args, **kwargs))
+        except StaleFence as stale:
+            # It has written nothing. It comes again to find its work done, or to do it once the lease is free.
+            raise task.retry(exc=stale, countdown=0, max_retries=int(task.request.retries) + 1) from stale
 
     return body
 

@@ -59,5 +59,5 @@ class StopSignals:
                 os.write(self._pipe[1], b".")
         # Within another's block that one hears it too: what ends soon must not swallow what was meant for all.
         before = self._before.get(signal.Signals(number))
-        if isinstance(getattr(before, "__self__", None), StopSignals):
+        if before is not None and isinstance(getattr(before, "__self__", None), StopSignals):
             before(number, frame)
