@@ -96,16 +96,14 @@ class Announcer:
             log.warning("keys not claimed at dispatch", jobs=len(announcements), error=str(error))
             return [one.job for one in announcements]
 
-    def end(  # who, what and of whom
-        self, job: str, rule: KeyRule, other: str, *, task: str, mark: Mark | None, request: Any
-    ) -> None:
+    def end(self, job: str, rule: KeyRule, other: str, *, task: str, mark: Mark | None, request: Any) -> None:
         """End a job that is not published as a duplicate of another: with its result, where there is one."""
         delivery = Delivery(job=job, task=task, tries=0, mark=mark, redelivered=False)
-        done = self.ends.has_succeeded(other)
+        done, result = self.ends.success_of(other)
         state = JobState.DONE if done else JobState.QUEUED
         to = Resolve(to=other, state=state, reason=f"key {rule.name}: {'done already' if done else 'pending'}")
         if not done:
             self.ends.resolve(delivery, to, request=request)
             return
         self.ends.told_as_duplicate(delivery, to)
-        self.app.backend.mark_as_done(job, self.ends.result_of(other), request=Context(request))
+        self.app.backend.mark_as_done(job, result, request=Context(request))

@@ -166,7 +166,8 @@ class Deliveries:
     def _mirror(self, call: _Call, ask: Ask, to: Resolve) -> Any:
         """End as the other run did: with its result, and whatever is linked to this job goes on."""
         self.ends.told_as_duplicate(call.delivery, to)
-        ended = self._trace(call, Body(result=self.ends.result_of(to.to)))
+        _, result = self.ends.success_of(to.to)
+        ended = self._trace(call, Body(result=result))
         self._finish(ask, None, JobState.DUPLICATE, digest=None)
         return ended
 

@@ -50,7 +50,7 @@ class Ends:
             False for a late copy of a job that runs or has ended: nothing is changed then.
         """
         context = Context(request)
-        if self.is_copy(job, context):
+        if self._is_copy(job, context):
             log.info("late copy left out", job=job, task=task)
             return False
         try:
@@ -83,7 +83,7 @@ class Ends:
         context = Context(request)
         self._free_key(job, task, JobState.DEAD, mark=mark_of(context), context=context)
         error = PoisonedJob(f"dead: {task} {job} {reason}")
-        self.app.backend.mark_as_failure(job, error, request=Context(request))
+        self.app.backend.mark_as_failure(job, error, request=context)
         log.error("dead", job=job, task=task, reason=reason)
 
     def revoke(self, job: str, why: str, *, request: Any) -> None:
@@ -98,14 +98,11 @@ class Ends:
         result = meta.get("result")
         return state_of(meta), result if isinstance(result, BaseException) else None
 
-    def has_succeeded(self, job: str) -> bool:
-        """Tell whether the job's result says SUCCESS."""
-        return str(self.app.backend.get_task_meta(job, cache=False)["status"]) == states.SUCCESS
-
-    def result_of(self, job: str) -> Any:
-        """Return what a job returned; None where its result is not kept any more."""
+    def success_of(self, job: str) -> tuple[bool, Any]:
+        """Tell whether a job's result says SUCCESS, and return what it returned; None where no result is kept."""
         meta = self.app.backend.get_task_meta(job, cache=False)
-        return meta.get("result") if meta["status"] == states.SUCCESS else None
+        done = meta["status"] == states.SUCCESS
+        return done, meta.get("result") if done else None
 
     def mirror(self, job: str, result: Any) -> None:
         """Give a dead letter's job the result of its replay."""
@@ -124,8 +121,7 @@ class Ends:
             tries, ended_at = int(context.retries or 0), self.clock.calendar()
             self.runs.finish(Finish(job=job, tries=tries, state=state, ended_at=ended_at, key=key))
 
-    def is_copy(self, job: str, context: Context) -> bool:
-        """Tell whether a late delivery is a copy of a job that runs or has ended."""
+    def _is_copy(self, job: str, context: Context) -> bool:
         # A second message under the same id is legal (a fan-out's parent ran twice), and what it finds done stays done.
         status = self.app.backend.get_task_meta(job, cache=False)["status"]
         if status == states.STARTED:
