@@ -39,6 +39,7 @@ __all__ = [
 
 _GONE_WITHIN = timedelta(seconds=5)
 _PYTHONS_OWN = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
+"""Helpers of this process's own; forks of the latter bear its words, but are not its children."""
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -56,7 +57,10 @@ def no_process_left_behind() -> Iterator[None]:
 
 
 def _pythons_own(process: psutil.Process) -> bool:
-    return any(name in _described(process) for name in _PYTHONS_OWN)
+    try:
+        return process.ppid() == os.getpid() and any(name in _described(process) for name in _PYTHONS_OWN)
+    except psutil.NoSuchProcess:
+        return True
 
 
 def _described(process: psutil.Process) -> str:

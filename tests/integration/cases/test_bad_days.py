@@ -9,7 +9,8 @@ from threading import Event, Thread
 import pytest
 from tests.integration.cases.application import MODULE
 from tests.integration.cases.ward import Ward
-from tests.integration.celery.spine import ROOT, eventually
+from tests.integration.celery.spine import eventually
+from tests.programs import ROOT
 
 from slackwater.core.dead_letter import Flood, Pause
 from slackwater.core.job import JobState

@@ -1,13 +1,13 @@
 """Workers that are told to go, in each way that there is, with a job in their hands."""
 
 import signal
-import subprocess
 from contextlib import ExitStack
 
 import pytest
 from tests.integration.cases.application import effects
 from tests.integration.cases.ward import EXITS_WITHIN_S, Ward
 from tests.integration.celery.spine import eventually
+from tests.programs import Program
 
 RERUNS_WITHIN_S = 30
 """Three times what is promised after a kill."""
@@ -22,7 +22,7 @@ def nothing_is_left(ward: Ward, lane: str) -> None:
     assert ward.queue(lane).ready == 0
 
 
-def gone(run: subprocess.Popen[bytes]) -> None:
+def gone(run: Program) -> None:
     run.wait(EXITS_WITHIN_S)
 
 

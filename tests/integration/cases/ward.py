@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import subprocess
-import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,7 +15,8 @@ import psutil  # type: ignore[import-untyped]
 from kombu.exceptions import OperationalError
 from tests.integration.cases.application import MODULE, effects, make
 from tests.integration.celery.application import Place
-from tests.integration.celery.spine import ROOT, Spine, close, eventually
+from tests.integration.celery.spine import Spine, close, eventually
+from tests.programs import Program, running
 
 from slackwater import Slackwater
 from slackwater.adapters.brokers import open_gauge
@@ -36,41 +35,22 @@ class Ward(Spine):
     @contextmanager
     def worker(
         self, name: str, *, lane: str = "heavy", slots: int = 1, options: tuple[str, ...] = (), **env: str
-    ) -> Iterator[subprocess.Popen[bytes]]:
+    ) -> Iterator[Program]:
         """Run Celery's own worker on a lane's queue, and wait until it is there; killed at the end if it still runs."""
-        line = [sys.executable, "-m", "celery", "-A", MODULE, "worker", "-Q", self.sw.queues[lane]]
-        line += ["-c", str(slots), "-P", POOLS[lane], "-n", f"{name}@here", "--without-mingle", "--without-gossip"]
+        line = ["celery", "-A", MODULE, "worker", "-Q", self.sw.queues[lane], "-c", str(slots), "-P", POOLS[lane]]
+        line += ["-n", f"{name}@here", "--without-mingle", "--without-gossip", *options]
         before = {one.boot for one in self.sw.store.presence.all()}
-        with (
-            self.file(f"{name}.log").open("ab") as log,
-            subprocess.Popen(
-                [*line, *options], cwd=ROOT, env={**os.environ, **self.place.environment, **env}, stdout=log, stderr=log
-            ) as run,
-        ):
-            try:
-                eventually(lambda: self._is_there(name, before), within_s=60, otherwise=lambda: self.said(name))
-                yield run
-            finally:
-                run.terminate()
-                try:
-                    run.wait(EXITS_WITHIN_S)
-                except subprocess.TimeoutExpired:
-                    run.kill()
+        with running(*line, env={**os.environ, **self.place.environment, **env}, log=self.file(f"{name}.log")) as run:
+            eventually(lambda: self._is_there(name, before), within_s=60, otherwise=lambda: self.said(name))
+            yield run
 
     @contextmanager
-    def stock_worker(self, name: str, *, multiplier: int) -> Iterator[subprocess.Popen[bytes]]:
+    def stock_worker(self, name: str, *, multiplier: int) -> Iterator[Program]:
         """Run a plain Celery worker of one slot on the heavy lane's queue."""
-        line = [sys.executable, "-m", "celery", "-A", STOCK, "worker", "-c", "1", "-n", f"{name}@here"]
+        line = ("celery", "-A", STOCK, "worker", "-c", "1", "-n", f"{name}@here")
         env = {**os.environ, **self.place.environment, "STOCK_MULTIPLIER": str(multiplier)}
-        with (
-            self.file(f"{name}.log").open("ab") as log,
-            subprocess.Popen(line, cwd=ROOT, env=env, stdout=log, stderr=log) as run,
-        ):
-            try:
-                yield run
-            finally:
-                run.terminate()
-                run.wait(EXITS_WITHIN_S)
+        with running(*line, env=env, log=self.file(f"{name}.log")) as run:
+            yield run
 
     def lost_application(self) -> Slackwater:
         """Return the application with a broker that nobody answers for."""
@@ -84,7 +64,7 @@ class Ward(Spine):
         """Return the end of a worker's log."""
         return self.file(f"{name}.log").read_text()[-3000:]
 
-    def holder(self, job: str, *runs: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
+    def holder(self, job: str, *runs: Program) -> Program:
         """Wait until a job's body runs; return the worker that runs its latest one."""
         *_, ran = eventually(lambda: self.runs(job), within_s=60)
         above = {ran["pid"], *(each.pid for each in psutil.Process(ran["pid"]).parents())}

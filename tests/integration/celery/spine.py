@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,13 +15,13 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from tests.integration.celery.application import MODULE, Place, make
+from tests.programs import Program, running
 
 from slackwater import Occurrence, OccurrenceState, Slackwater, Tempo
 from slackwater.adapters.celery.publisher import CeleryPublisher
 from slackwater.core.job import HEADER, Mark
 from slackwater.core.reading import Presence
 
-ROOT = Path(__file__).parents[3]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ENDED = frozenset({"SUCCESS", "FAILURE", "REVOKED"})
 AN_HOUR = timedelta(hours=1)
@@ -50,20 +48,11 @@ def close(sw: Slackwater) -> None:
 
 
 @contextmanager
-def cli(place: Place, *words: str, log: Path, **env: str) -> Iterator[subprocess.Popen[bytes]]:
+def cli(place: Place, *words: str, log: Path, **env: str) -> Iterator[Program]:
     """Run `slackwater -A (the workers' application) WORDS`; SIGTERM at the end of the block."""
-    line = [sys.executable, "-m", "slackwater", "-v", "-A", MODULE, *words]
-    with (
-        log.open("ab") as file,
-        subprocess.Popen(
-            line, cwd=ROOT, env={**os.environ, **place.environment, **env}, stdout=file, stderr=file
-        ) as run,
-    ):
-        try:
-            yield run
-        finally:
-            run.terminate()
-            run.wait(60)
+    environment = {**os.environ, **place.environment, **env}
+    with running("slackwater", "-v", "-A", MODULE, *words, env=environment, log=log) as run:
+        yield run
 
 
 @dataclass(frozen=True, kw_only=True)

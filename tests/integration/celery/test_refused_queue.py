@@ -9,7 +9,8 @@ from uuid import uuid4
 
 import pytest
 from tests.integration.celery.application import MODULE, Place, make
-from tests.integration.celery.spine import ROOT, close
+from tests.integration.celery.spine import close
+from tests.programs import ROOT
 
 from slackwater.local import PostgreSQL
 
