@@ -19,6 +19,7 @@ from nightshift.alarm_note import FULL, AlarmNote, is_full, no_room
 from nightshift.course import Span
 from nightshift.errors import NightError
 from nightshift.ground import first_line
+from nightshift.peers import PeerError
 from nightshift.settings import NightSettings, Plan
 from nightshift.usage import Meter
 from nightshift.world_process import NAME as WORLD
@@ -94,7 +95,9 @@ def _why(stage: Stage, error: BaseException, died: ChildDied | None) -> str | No
     if not isinstance(error, Exception):
         return None
     folder = stage.folder.path
-    unreachable = isinstance(error, (DBAPIError, RedisError, BrokerUnavailable, StoreUnavailable))
+    unreachable = isinstance(error, (DBAPIError, RedisError, BrokerUnavailable, StoreUnavailable)) or (
+        isinstance(error, NightError) and isinstance(error.__cause__, PeerError)
+    )
     expected = unreachable or isinstance(error, (OSError, NightError, LocalServiceError))
     if (isinstance(error, OSError) and error.errno in FULL) or (expected and is_full(folder)):
         return no_room(folder)

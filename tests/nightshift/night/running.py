@@ -25,7 +25,8 @@ from slackwater.adapters.embedded.process_record import read_record
 STARTS_WITHIN_S = 60.0
 ENDS_WITHIN_S = 110.0
 GONE_WITHIN = timedelta(seconds=10)
-LOOK_EVERY_S = 0.05
+LOOK_EVERY_S = 0.2
+"""Each look lists all processes there are."""
 _OF_OTHERS = re.compile(r"^(CELERY|SLACKWATER|NIGHTSHIFT)_|^COLUMNS$")
 
 
@@ -146,6 +147,7 @@ def start(
     output.mkdir(exist_ok=True)
     report = output / f"{run}.json"
     known = {name: value for name, value in os.environ.items() if name not in without and not _OF_OTHERS.search(name)}
+    few = {"NIGHTSHIFT_READERS": "1"}  # loading what reads is the most work that a night's start is
     fixed = ["--minutes=0.5", f"--folder={folder}", f"--report={report}"]
     with (output / f"{run}.out").open("w") as told, (output / f"{run}.err").open("w") as complained:
         popen = subprocess.Popen(
@@ -153,7 +155,7 @@ def start(
             stdin=subprocess.DEVNULL,
             stdout=told,
             stderr=complained,
-            env={**known, **variables, **processes.mark_for(run, os.environ)},
+            env={**known, **few, **variables, **processes.mark_for(run, os.environ)},
             text=True,
         )
     return RunningNight(

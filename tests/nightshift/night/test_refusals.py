@@ -93,13 +93,3 @@ def test_a_taken_port_of_the_world_is_named(start_night: StartNight) -> None:
     assert f"port {port} on 127.0.0.1: Address already in use" in night.told()
     assert "--world-port" in night.told()
     assert night.left_running() == []
-
-
-def test_a_second_night_in_the_same_folder_is_refused_and_the_first_goes_on(start_night: StartNight) -> None:
-    first = start_night()
-    first.until(lambda: bool(first.children()))
-    second = start_night()
-    assert second.wait() == 2
-    assert f"another run (pid {first.popen.pid}, since " in second.told()
-    assert second.stdout == ""
-    first.until_in_the_middle()

@@ -15,7 +15,7 @@ import httpx2
 
 from nightshift.banking.client import PEER
 from nightshift.calling import PeerCalls, Unanswered
-from nightshift.peers import PeerAnswerInvalid, PeerRejected, RetryRule
+from nightshift.peers import PeerAnswerInvalid, PeerRejected, PeerUnavailable, RetryRule
 from nightshift.tokens import TokenSource
 
 BACK_TO = "https://nightshift.invalid/connected"
@@ -141,10 +141,15 @@ def agree(authorization: Authorization) -> str:
     """Give a consent as the customer would: open the bank's page, agree, and bring the code back.
 
     Raises:
-        PeerAnswerInvalid: The page leads elsewhere, or brings back another state than ours.
+        PeerUnavailable: The page cannot be had.
+        PeerAnswerInvalid: It leads elsewhere, or brings back another state than ours.
     """
-    with httpx2.Client(timeout=10, trust_env=False) as browser:
-        page = browser.get(authorization.url)
+    try:
+        with httpx2.Client(timeout=10, trust_env=False) as browser:
+            page = browser.get(authorization.url)
+    except httpx2.TransportError as error:
+        what = f"the bank's page {authorization.url} does not open ({str(error) or type(error).__name__})"
+        raise PeerUnavailable(what, peer=PEER) from error
     brought = parse_qs(urlsplit(page.headers.get("Location", "")).query)
     if brought.get("state") != [authorization.state] or len(brought.get("code", [])) != 1:
         what = f"the bank's page {authorization.url} brings no code back"
