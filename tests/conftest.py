@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from itertools import chain, zip_longest
 from uuid import uuid4
 
 import psutil  # type: ignore[import-untyped]
@@ -37,9 +38,37 @@ __all__ = [
     "valkey_url",
 ]
 
+_NIGHTS, _CASES = "tests/nightshift/night/", "tests/integration/cases/"
+"""Long tests, each with processes of its own."""
+_TOGETHER = ("tests/integration/cli/", "tests/nightshift/documents/", "tests/nightshift/tasks/")
+"""What shares something for a whole session that takes long to start."""
 _GONE_WITHIN = timedelta(seconds=5)
 _PYTHONS_OWN = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 """Helpers of this process's own; forks of the latter bear its words, but are not its children."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where tests run in several processes: what shares servers in one of them, and the long ones first, mixed.
+
+    A process that ended its last test early would wait for those who began a night at the end.
+    """
+    if not hasattr(config, "workerinput"):
+        return
+    nights, cases, rest = (_within(items, folder) for folder in (_NIGHTS, _CASES, ""))
+    for item in rest:
+        if item.get_closest_marker("xdist_group") is None:
+            module = item.nodeid.partition("::")[0]
+            item.add_marker(pytest.mark.xdist_group(next(filter(module.startswith, _TOGETHER), module)))
+    mixed = chain.from_iterable(zip_longest(nights, cases))
+    items[:] = [item for item in (*mixed, *rest) if item is not None]
+
+
+def _within(items: Sequence[pytest.Item], folder: str) -> list[pytest.Item]:
+    """Return the items of a folder; "" for those that are in none of the folders of long tests."""
+    if folder:
+        return [item for item in items if item.nodeid.startswith(folder)]
+    return [item for item in items if not item.nodeid.startswith((_NIGHTS, _CASES))]
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -41,23 +41,23 @@ def test_a_retry_after_start_by_finds_out_what_the_first_did(ward: Ward, gateway
 
 
 @lanes
-@pytest.mark.parametrize("task", ["file", "file_unkeyed"])
-def test_a_redelivery_after_start_by(ward: Ward, gateway: Gateway, lane: str, task: str) -> None:
+def test_a_redelivery_after_start_by(ward: Ward, gateway: Gateway, lane: str) -> None:
     """With a key it runs, and finds the filing; without one nobody could tell, and it ends as expired."""
     gateway.hangs.set()
     with ExitStack() as first:
-        one = first.enter_context(ward.worker("one", lane=lane, CASES_PEER=gateway.url))
+        one = first.enter_context(ward.worker("one", lane=lane, slots=2, CASES_PEER=gateway.url))
         start_by = ward.sw.clock.calendar() + SOON
-        job = ward.tasks[f"{lane}.{task}"].apply_async(("run",), headers=ward.header(start_by=start_by)).id
-        eventually(lambda: gateway.filings("run"))
+        keyed, unkeyed = (
+            ward.tasks[f"{lane}.{task}"].apply_async((run,), headers=ward.header(start_by=start_by)).id
+            for task, run in (("file", "keyed"), ("file_unkeyed", "unkeyed"))
+        )
+        eventually(lambda: gateway.filings("keyed") and gateway.filings("unkeyed"))
         one.kill()
     eventually(lambda: ward.sw.clock.calendar() > start_by)
     with ward.worker("two", lane=lane, CASES_PEER=gateway.url):
-        meta = ward.ended(job)
-        if task == "file":
-            assert (meta["status"], gateway.filings("run")) == ("SUCCESS", [meta["result"]])
-            assert len(ward.runs(job)) == 2
-        else:
-            assert meta["status"] == "REVOKED"
-            assert ward.sw.store.endings.find([job])[job].state is JobState.EXPIRED
-            assert len(gateway.filings("run")) == len(ward.runs(job)) == 1
+        meta = ward.ended(keyed)
+        assert (meta["status"], gateway.filings("keyed")) == ("SUCCESS", [meta["result"]])
+        assert len(ward.runs(keyed)) == 2
+        assert ward.ended(unkeyed)["status"] == "REVOKED"
+        assert ward.sw.store.endings.find([unkeyed])[unkeyed].state is JobState.EXPIRED
+        assert len(gateway.filings("unkeyed")) == len(ward.runs(unkeyed)) == 1

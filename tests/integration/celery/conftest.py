@@ -16,7 +16,14 @@ from tests.integration.celery.spine import Spine, cli, close, eventually
 from slackwater.local import PostgreSQL
 
 
-@pytest.fixture(scope="session", params=["valkey", pytest.param("rabbitmq", marks=pytest.mark.rabbitmq)])
+PARAMS = [
+    pytest.param("valkey", marks=pytest.mark.xdist_group("spine on valkey")),
+    pytest.param("rabbitmq", marks=[pytest.mark.rabbitmq, pytest.mark.xdist_group("spine on rabbitmq")]),
+]
+"""In one process each, where the tests run in several: the workers are started once."""
+
+
+@pytest.fixture(scope="session", params=PARAMS)
 def place(
     request: pytest.FixtureRequest,
     valkey_url: str,

@@ -32,7 +32,7 @@ def eventually(holds: Callable[[], Any], *, within_s: float = 90, otherwise: Cal
     until = time.monotonic() + within_s
     while not (found := holds()):
         assert time.monotonic() < until, f"not within {within_s} s: {otherwise()}"
-        time.sleep(0.02)
+        time.sleep(0.05)
     return found
 
 

@@ -183,7 +183,7 @@ def due_in_berlin(report: dict[str, Any]) -> dict[str, str]:
 
 def keep_the_balancer_from_looking_before(night: RunningNight, into_it: timedelta) -> None:
     """Let the night's balancer stand still until so much of the night is over, and a second more."""
-    night.until(lambda: "balancer" in night.children())
+    night.until(lambda: "3 lanes, balancer" in night.stdout)
     balancer = psutil.Process(night.children()["balancer"])
     balancer.suspend()
     tempo = Tempo.parse(balancer.environ()["SLACKWATER_TEMPO"])
