@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from threading import RLock
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import redis
 from sqlalchemy import Engine, create_engine
@@ -15,11 +15,13 @@ from sqlalchemy.orm import Session
 
 from nightshift.banking.client import AggregatorClient
 from nightshift.banking.pacing import CallPacer
-from nightshift.documents.reading import ReceiptReader
 from nightshift.filings.client import FilingClient
 from nightshift.peers import RetryRule
 from nightshift.settings import NightSettings
 from nightshift.tokens import AGGREGATOR, GATEWAY, Credentials, TokenSource
+
+if TYPE_CHECKING:
+    from nightshift.documents.reading import ReceiptReader
 
 Made = TypeVar("Made")
 DATABASE_CONNECTIONS = 10
@@ -86,4 +88,6 @@ class Connections:
     @property
     def reader(self) -> ReceiptReader:
         """Return this process's reader of receipts."""
+        from nightshift.documents.reading import ReceiptReader  # late: its array library is loaded only where it reads
+
         return self._once("reader", ReceiptReader)

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 from nightshift.errors import NightError
 from nightshift.tokens import Credentials
+from nightshift.world.kinds import DIED_EXIT_CODE
 from nightshift.world.limiter import RateLimit
-from nightshift.world.spoiling import DIED_EXIT_CODE
 from slackwater.errors import LocalServiceError
 from slackwater.local import Child, ChildDied, RunFolder, StartInterrupted, Supervisor
 

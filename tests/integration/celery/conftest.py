@@ -15,7 +15,6 @@ from tests.integration.celery.spine import Spine, cli, close, eventually
 
 from slackwater.local import PostgreSQL
 
-
 PARAMS = [
     pytest.param("valkey", marks=pytest.mark.xdist_group("spine on valkey")),
     pytest.param("rabbitmq", marks=[pytest.mark.rabbitmq, pytest.mark.xdist_group("spine on rabbitmq")]),

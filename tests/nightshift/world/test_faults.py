@@ -12,8 +12,7 @@ import httpx2
 import pytest
 
 from nightshift.world.books import Call, read_calls, read_filings
-from nightshift.world.kinds import Fault, Outcome, PathKind
-from nightshift.world.spoiling import DIED_EXIT_CODE
+from nightshift.world.kinds import DIED_EXIT_CODE, Fault, Outcome, PathKind
 from nightshift.world.testing import TOKEN, RunningWorld, running_world, write_faults
 
 BALANCES = f"/accounts/{UUID(int=5)}/balances"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+DIED_EXIT_CODE = 70
+"""What a world ends with that dies by its script of faults."""
+
 
 class PathKind(StrEnum):
     """What a call asked for."""

@@ -10,9 +10,7 @@ from fastapi import Request
 from fastapi.responses import Response
 
 from nightshift.world.desk import CutOffError, Desk, OpenCall
-from nightshift.world.kinds import Fault, Outcome
-
-DIED_EXIT_CODE = 70
+from nightshift.world.kinds import DIED_EXIT_CODE, Fault, Outcome
 
 
 async def spoil(desk: Desk, call: OpenCall, request: Request, *, answer: Response) -> None:
