@@ -12,6 +12,8 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 from tests.servers import (
     fresh_valkey_url,
+    migrated_template,
+    migrated_url,
     postgres_server,
     postgres_url,
     rabbitmq_node,
@@ -27,6 +29,8 @@ from slackwater.adapters.embedded import processes
 
 __all__ = [
     "fresh_valkey_url",
+    "migrated_template",
+    "migrated_url",
     "postgres_server",
     "postgres_url",
     "rabbitmq_node",

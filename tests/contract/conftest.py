@@ -14,10 +14,9 @@ from slackwater.ports import Store
 
 
 @pytest.fixture
-def postgres_store(postgres_url: str) -> Iterator[PostgresStore]:
+def postgres_store(migrated_url: str) -> Iterator[PostgresStore]:
     """A migrated store in a database of its own."""
-    store = PostgresStore(postgres_url)
-    store.migrate()
+    store = PostgresStore(migrated_url)
     yield store
     store.close()
 
