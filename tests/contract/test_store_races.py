@@ -273,6 +273,20 @@ def test_a_fence_is_stale_when_its_lease_was_freed_and_in_another_schema(
     other.close()
 
 
+def test_a_body_begins_and_ends_in_a_schema_that_is_on_no_search_path(
+    postgres_store: PostgresStore, postgres_url: str
+) -> None:
+    other = PostgresStore(postgres_url, schema="Test-night")
+    other.migrate()
+    one = replace(ask("a", "account:7"), key=KeyRule(name="run:1"))
+    for end_state in (JobState.QUEUED, JobState.DONE):
+        (begun,) = other.runs.begin([one])
+        other.runs.finish([replace(end(one, begun), key="run:1", state=end_state)])
+    assert other.runs.runs(["a"])["a"].state is JobState.DONE
+    assert not postgres_store.runs.runs(["a"])
+    other.close()
+
+
 def test_a_check_outside_a_transaction_is_refused(
     postgres_store: PostgresStore, theirs: Engine, driver: psycopg.Connection
 ) -> None:

@@ -85,7 +85,8 @@ class RunStore(Protocol):
         """Record how bodies ended, and free their leases.
 
         The key is changed only while it is the job's own, the lease only under its own fence: a holder that was
-        replaced changes nothing of its successor's. A job whose state is queued or held keeps its key.
+        replaced changes nothing of its successor's. A job whose state is queued or held keeps its key. An earlier try
+        ends nothing of a later one; but the end of the holder ends its job though a later try of it waits.
         """
         ...
 
