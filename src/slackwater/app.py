@@ -331,4 +331,10 @@ class Slackwater:
 
     def notes(self) -> list[str]:
         """List what is allowed and may still surprise: tasks that opt out of a delivery setting, or have no lane."""
-        return checks.notes(self.app, self.lanes, self.queues, consumer_timeout=self.settings.rabbitmq_consumer_timeout)
+        return checks.notes(
+            self.app,
+            self.lanes,
+            self.queues,
+            consumer_timeout=self.settings.rabbitmq_consumer_timeout,
+            found_within=self.settings.found_within,
+        )
