@@ -45,11 +45,10 @@ class Ward(Spine):
             yield run
 
     @contextmanager
-    def stock_worker(self, name: str, *, multiplier: int) -> Iterator[Program]:
-        """Run a plain Celery worker of one slot on the heavy lane's queue."""
+    def stock_worker(self, name: str, **env: str) -> Iterator[Program]:
+        """Run a plain Celery worker of one slot on the heavy lane's queue; see `stock` for its options."""
         line = ("celery", "-A", STOCK, "worker", "-c", "1", "-n", f"{name}@here")
-        env = {**os.environ, **self.place.environment, "STOCK_MULTIPLIER": str(multiplier)}
-        with running(*line, env=env, log=self.file(f"{name}.log")) as run:
+        with running(*line, env={**os.environ, **self.place.environment, **env}, log=self.file(f"{name}.log")) as run:
             yield run
 
     def lost_application(self) -> Slackwater:
