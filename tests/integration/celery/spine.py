@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
+from tests import waiting
 from tests.integration.celery.application import MODULE, Place, make
 from tests.programs import Program, running
 
@@ -26,14 +26,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ENDED = frozenset({"SUCCESS", "FAILURE", "REVOKED"})
 AN_HOUR = timedelta(hours=1)
 
-
-def eventually(holds: Callable[[], Any], *, within_s: float = 90, otherwise: Callable[[], str] = str) -> Any:
-    """Wait until something holds, and return it; fail at the deadline, saying how things stand."""
-    until = time.monotonic() + within_s
-    while not (found := holds()):
-        assert time.monotonic() < until, f"not within {within_s} s: {otherwise()}"
-        time.sleep(0.05)
-    return found
+eventually = partial(waiting.eventually, within_s=90)
 
 
 def close(sw: Slackwater) -> None:
