@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
+from kombu.exceptions import OperationalError
 from tests import waiting
 from tests.integration.celery.application import MODULE, Place, make
 from tests.programs import Program, running
 
 from slackwater import Occurrence, OccurrenceState, Slackwater, Tempo
+from slackwater.adapters.brokers.queues import DEAD_LETTERS
 from slackwater.adapters.celery.publisher import CeleryPublisher
 from slackwater.core.job import HEADER, Mark
 from slackwater.core.reading import Presence
@@ -38,6 +40,15 @@ def close(sw: Slackwater) -> None:
     backend.client.close()
     sw.app.close()
     sw.store.close()
+
+
+def remove_queues(sw: Slackwater, *, prefix: str) -> None:
+    """Take an application's queues off its broker; a RabbitMQ of few file descriptors has room for few."""
+    names = [*sw.queues.values(), *(one.name for one in sw.app.amqp.queues.values()), f"{prefix}{DEAD_LETTERS}"]
+    with suppress(OperationalError, OSError), sw.app.connection_for_write() as connection:
+        channel: Any = connection.default_channel
+        for name in dict.fromkeys(names):
+            channel.queue_delete(name)
 
 
 @contextmanager
