@@ -51,7 +51,8 @@ class Settings:
         pause_for: How long a flooded lane takes no work.
         canary_every: How often a canary is sent through each lane.
         canary_within: A lane that has not run its canary for that long does not consume, whatever its workers say.
-        full_letters_per_cause: Open dead letters of one lane and cause that keep their message.
+        full_letters_per_cause: Open dead letters of one lane and cause that keep their message; those buried in the
+            same moment do not wait for each other, and may pass it by one for each slot.
 
     Raises:
         ConfigurationError: A value that cannot be.
