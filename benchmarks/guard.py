@@ -53,6 +53,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=6, help="runs of each variant (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=5.0, help="about how long a run takes (default: %(default)s)")
     parser.add_argument("--slots", type=int, default=16, help="of a worker of the threads pool (default: %(default)s)")
+    parser.add_argument("--children", type=int, default=2, help="of a worker of the prefork pool (%(default)s)")
     parser.add_argument("--only", nargs="*", choices=["threads", "prefork", "renewal", "recovery"], help="some parts")
     parser.add_argument("--brokers", nargs="*", default=["valkey", "rabbitmq"], choices=["valkey", "rabbitmq"])
     options = parser.parse_args()
@@ -80,7 +81,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 def _measure_broker(
     measured: dict[str, Any], place: Place, broker: str, *, parts: Sequence[str], options: argparse.Namespace
 ) -> None:
-    for pool, slots in (("threads", options.slots), ("prefork", 2)):
+    for pool, slots in (("threads", options.slots), ("prefork", options.children)):
         if pool in parts:
             _say(f"{broker}: throughput, {pool} with {slots} slots")
             figures = throughput(place, pool=pool, slots=slots, rounds=options.rounds, seconds=options.seconds)

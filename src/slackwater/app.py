@@ -223,11 +223,11 @@ class Slackwater:
         """Check the fence at the end of a block, inside a transaction that is committed after it.
 
         With SQLAlchemy: `with Session(engine) as session, session.begin(), sw.fenced(session): ...`. With Django:
-        `with transaction.atomic(), connection.cursor() as cursor, sw.fenced(cursor): ...`. The transaction must be on
-        the store's own database. Outside of a worker nothing is checked.
+        `with transaction.atomic(), sw.fenced(connection): ...`. The transaction must be on the store's own database.
+        Outside of a worker nothing is checked.
 
         Raises:
-            ConfigurationError: The body that runs has neither lease nor key.
+            ConfigurationError: The body that runs has neither lease nor key; or the connection is in no transaction.
             StaleFence: The lease is another's by now; the block's transaction is rolled back by it.
         """
         return fenced(connection, lambda: self.store)
@@ -331,4 +331,10 @@ class Slackwater:
 
     def notes(self) -> list[str]:
         """List what is allowed and may still surprise: tasks that opt out of a delivery setting, or have no lane."""
-        return checks.notes(self.app, self.lanes, self.queues, consumer_timeout=self.settings.rabbitmq_consumer_timeout)
+        return checks.notes(
+            self.app,
+            self.lanes,
+            self.queues,
+            consumer_timeout=self.settings.rabbitmq_consumer_timeout,
+            found_within=self.settings.found_within,
+        )

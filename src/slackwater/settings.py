@@ -30,6 +30,7 @@ class Settings:
         settle_every: How often the balancer looks at open occurrences.
         sweep_every: How often sweepers look for what got stuck.
         frozen_after: A worker that is silent that long beyond its presence is dead, though the broker still sees it.
+            On RabbitMQ the workers' heartbeats follow from it, so that the broker finds that itself.
         readings_kept_for: Older readings are deleted.
         rabbitmq_delivery_limit: Deliveries after which RabbitMQ itself takes a message out of a lane's queue: a
             backstop, well above the attempts that the guard allows. Queues that exist keep theirs, and refuse another.
@@ -50,7 +51,8 @@ class Settings:
         pause_for: How long a flooded lane takes no work.
         canary_every: How often a canary is sent through each lane.
         canary_within: A lane that has not run its canary for that long does not consume, whatever its workers say.
-        full_letters_per_cause: Open dead letters of one lane and cause that keep their message.
+        full_letters_per_cause: Open dead letters of one lane and cause that keep their message; those buried in the
+            same moment do not wait for each other, and may pass it by one for each slot.
 
     Raises:
         ConfigurationError: A value that cannot be.
@@ -100,6 +102,11 @@ class Settings:
         for name in _COUNTS:
             if getattr(self, name) < 1:
                 raise ConfigurationError(f"setting {name}: must be at least 1, not {getattr(self, name)}")
+
+    @property
+    def found_within(self) -> timedelta:
+        """Return within what time a worker that stands still, and whose connection does not end, is found."""
+        return self.presence_lives_for + self.frozen_after
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Self:

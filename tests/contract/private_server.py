@@ -36,6 +36,11 @@ class PrivateServer:
     def freeze(self) -> None:
         self._freeze()
 
+    def freeze_log_writer(self) -> None:
+        """Stop the process that writes the log of commits which did not wait for the disk."""
+        [writer] = [each for each in self._processes() if "walwriter" in " ".join(each.cmdline())]
+        writer.send_signal(signal.SIGSTOP)
+
     def thaw(self) -> None:
         for each in self._processes():
             each.send_signal(signal.SIGCONT)

@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import Connection, Engine, create_engine, text
 
 from slackwater.adapters.postgres import PostgresStore
-from slackwater.adapters.postgres.fencing import check_fence, check_fence_with
+from slackwater.adapters.postgres.fencing import check_fence
 from slackwater.core.admission import Admit, Ask, KeyRule, LeaseRule, Wait, WhenTaken
 from slackwater.core.job import JobState
 from slackwater.core.message import Held, Message
@@ -246,13 +246,13 @@ def test_a_cursor_of_the_driver_checks_a_fence_too(postgres_store: PostgresStore
     fence = fence_of(postgres_store, ask("a", "account:7"))
     taker = ask("b", "account:7", boot=BOOTS[1], when_taken=WhenTaken.REPLACE)
     with driver.cursor() as cursor:
-        check_fence_with(cursor, schema=SCHEMA, lease="account:7", fence=fence)
+        check_fence(cursor, schema=SCHEMA, lease="account:7", fence=fence)
         assert isinstance(postgres_store.runs.begin([taker])[0].admission, Wait)
         driver.commit()
 
         assert isinstance(postgres_store.runs.begin([taker])[0].admission, Admit)
         with pytest.raises(StaleFence):
-            check_fence_with(cursor, schema=SCHEMA, lease="account:7", fence=fence)
+            check_fence(cursor, schema=SCHEMA, lease="account:7", fence=fence)
 
 
 def test_a_fence_is_stale_when_its_lease_was_freed_and_in_another_schema(
@@ -273,6 +273,20 @@ def test_a_fence_is_stale_when_its_lease_was_freed_and_in_another_schema(
     other.close()
 
 
+def test_a_body_begins_and_ends_in_a_schema_that_is_on_no_search_path(
+    postgres_store: PostgresStore, postgres_url: str
+) -> None:
+    other = PostgresStore(postgres_url, schema="Test-night")
+    other.migrate()
+    one = replace(ask("a", "account:7"), key=KeyRule(name="run:1"))
+    for end_state in (JobState.QUEUED, JobState.DONE):
+        (begun,) = other.runs.begin([one])
+        other.runs.finish([replace(end(one, begun), key="run:1", state=end_state)])
+    assert other.runs.runs(["a"])["a"].state is JobState.DONE
+    assert not postgres_store.runs.runs(["a"])
+    other.close()
+
+
 def test_a_check_outside_a_transaction_is_refused(
     postgres_store: PostgresStore, theirs: Engine, driver: psycopg.Connection
 ) -> None:
@@ -284,9 +298,9 @@ def test_a_check_outside_a_transaction_is_refused(
         check_fence(connection, schema=SCHEMA, lease="account:7", fence=fence)
     driver.autocommit = True
     with driver.cursor() as cursor, pytest.raises(ConfigurationError, match="outside a transaction"):
-        check_fence_with(cursor, schema=SCHEMA, lease="account:7", fence=fence)
+        check_fence(cursor, schema=SCHEMA, lease="account:7", fence=fence)
     with driver.transaction(), driver.cursor() as cursor:
-        check_fence_with(cursor, schema=SCHEMA, lease="account:7", fence=fence)
+        check_fence(cursor, schema=SCHEMA, lease="account:7", fence=fence)
 
 
 def test_renewing_is_one_statement_and_admitting_a_few_however_many_bodies(

@@ -234,6 +234,47 @@ def test_an_end_is_never_changed_and_an_earlier_try_ends_nothing_of_a_later_one(
     assert (known.state, key.state) == (JobState.DONE, JobState.DONE)
 
 
+@pytest.mark.parametrize("state", [JobState.DONE, JobState.FAILED])
+def test_the_end_of_the_holder_ends_its_job_though_a_later_try_of_it_waits(store: Store, state: JobState) -> None:
+    """A holder that stood still is fenced out and comes again as the next try, while the one that replaced it works."""
+    stale = keyed("a")
+    begin(store, stale)
+    store.runs.lapse_all(BOOT)
+    now = keyed("a", boot=OTHER, redelivered=True)
+    begun = begin(store, now)
+    again = keyed("a", tries=1)
+    assert isinstance(begin(store, again).admission, Wait)
+
+    store.runs.finish([end(now, begun, state)])
+
+    assert begin(store, again).admission == Resolve(to="a", state=state, reason=f"it has ended as {state}")
+    key = store.runs.key("run:1")
+    assert key is not None
+    assert key.state is state
+    assert store.runs.lease("key:run:1") is None
+
+
+def test_a_try_that_comes_again_ends_nothing_of_the_later_one_that_waits_for_it(store: Store) -> None:
+    first, later = keyed("a"), keyed("a", tries=1)
+    begun = begin(store, first)
+    begin(store, later)
+
+    store.runs.finish([end(first, begun, JobState.QUEUED)])
+
+    assert begin(store, later).admission == Admit(attempt=1, takes_key=True, takes_lease=True)
+
+
+def test_a_holder_whose_lease_was_ended_ends_nothing_of_a_later_try_that_waits(store: Store) -> None:
+    first, later = keyed("a"), keyed("a", tries=1)
+    begun = begin(store, first)
+    begin(store, later)
+    store.runs.lapse_all(BOOT)
+
+    store.runs.finish([end(first, begun)])
+
+    assert begin(store, later).admission == Admit(attempt=1, takes_key=True, takes_lease=True)
+
+
 def test_ends_of_a_batch_count_in_their_order_also_of_one_job(store: Store) -> None:
     first = ask("a", redelivered=True)
     begun = begin(store, first)

@@ -4,15 +4,16 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 import pytest
+from tests import waiting
 
 ROOT = Path(__file__).parents[2]
 MADE_FROM = ("tools/bootstrap.py", "requirements/requirements.txt", "pyproject.toml", "nightshift/pyproject.toml")
+eventually = partial(waiting.eventually, within_s=30)
 SLOW_BUILD = """\
 import sys
 sys.path.insert(0, "tools")
@@ -46,13 +47,6 @@ def slow(clone: Path) -> subprocess.Popen[str]:
 def set_up(clone: Path) -> subprocess.CompletedProcess[str]:
     line = [sys.executable, str(clone / "tools" / "bootstrap.py")]
     return subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    until = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.02)
 
 
 def runs(process: psutil.Process) -> bool:

@@ -81,14 +81,6 @@ class PeerCalls:
             trust_env=False,  # a proxy in the environment is not meant for these peers
         )
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
@@ -181,3 +173,23 @@ def retry_after_of(response: httpx2.Response, *, now: dt.datetime | None = None)
         return None
     aware = at if at.tzinfo is not None else at.replace(tzinfo=dt.UTC)
     return max(aware - (now or dt.datetime.now(dt.UTC)), dt.timedelta(0))
+
+
+class PeerClient:
+    """A client of one peer: its connections are closed with it."""
+
+    def __init__(self, calls: PeerCalls) -> None:
+        """Take the connections."""
+        self._calls = calls
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._calls.close()

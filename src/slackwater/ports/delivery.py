@@ -85,7 +85,8 @@ class RunStore(Protocol):
         """Record how bodies ended, and free their leases.
 
         The key is changed only while it is the job's own, the lease only under its own fence: a holder that was
-        replaced changes nothing of its successor's. A job whose state is queued or held keeps its key.
+        replaced changes nothing of its successor's. A job whose state is queued or held keeps its key. An earlier try
+        ends nothing of a later one; but the end of the holder ends its job though a later try of it waits.
         """
         ...
 
@@ -138,13 +139,14 @@ class RunStore(Protocol):
         The lease stays locked for share until that transaction ends, so nobody can take it before the commit.
 
         Args:
-            connection: The caller's: a SQLAlchemy session or connection, or a cursor of psycopg's or Django's, on the
-                store's own database.
+            connection: The caller's, on the store's own database: a session or connection of SQLAlchemy's, or a
+                connection or cursor of Django's or psycopg's.
             lease: The lease's name.
             fence: The fencing token under which the body runs.
 
         Raises:
             StaleFence: The lease is another's by now, or nobody's.
+            ConfigurationError: The connection is in no transaction, or to another database.
         """
         ...
 

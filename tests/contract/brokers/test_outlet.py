@@ -13,6 +13,7 @@ from tests.contract.brokers.conftest import Broker
 
 from slackwater import Lane, Slackwater
 from slackwater.adapters.brokers.outlet import Outlet
+from slackwater.adapters.brokers.queues import DEAD_LETTERS
 from slackwater.adapters.celery.verbatim import message_of, message_published
 from slackwater.adapters.memory import MemoryStore
 from slackwater.core.message import Message
@@ -52,7 +53,7 @@ def app(broker: Broker, kept: list[Message]) -> Celery:
     Slackwater(app, store=MemoryStore(), lanes=[Lane("till", slots=1)], prefix=prefix)
     add: Any = app.task(name="noop", lane="till", shared=False)
     add(noop)
-    broker.queues.append(f"{prefix}till")
+    broker.queues += [f"{prefix}{DEAD_LETTERS}", f"{prefix}till"]
     marking: Any = app.amqp_cls
 
     class Keeping(marking):  # type: ignore[misc]

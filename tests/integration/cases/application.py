@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
+from tests.contract.callers import caller_at
 from tests.integration.celery import application as spine
 from tests.integration.celery.application import Place, await_gate, note, write
 
@@ -20,6 +21,8 @@ MODULE = "tests.integration.cases.worker"
 AHEAD = "CASES_CLOCK_AHEAD_S"
 PEER = "CASES_PEER"
 SOFT = "CASES_SOFT_SHUTDOWN_S"
+CALLERS = {"heavy": "django", "waiting": "psycopg"}
+"""What the bodies of each lane commit with."""
 QUICK = {
     "SLACKWATER_PRESENCE_EVERY": "0.2",
     "SLACKWATER_PRESENCE_LIVES_FOR": "4",
@@ -73,15 +76,16 @@ def effects(place: Place) -> psycopg.Connection[Any]:
 def book(task: Any, account: str, gate: str | None = None) -> None:
     """Write one row of the books, under the fence."""
     note(task, account)
+    lane = task.name.partition(".")[0]
     if gate is not None:
         await_gate(task, gate)
     sw = Slackwater.of(task.app)
     fence = sw.fence()
     assert fence is not None
     try:
-        connecting = effects(Place.from_environment(os.environ))
-        with connecting as connection, connection.cursor() as cursor, sw.fenced(cursor):
-            cursor.execute("INSERT INTO effects VALUES (%s, %s)", (task.request.id, fence.token))
+        store = Place.from_environment(os.environ).store_url
+        with caller_at(CALLERS[lane], store) as caller, caller.transaction(), sw.fenced(caller.fenceable):
+            caller.write("effects", task.request.id, fence.token)
     except Exception as error:
         write(task.app, f"{task.request.id}.refused", {"error": type(error).__name__})
         raise

@@ -28,7 +28,7 @@ def test_a_busy_worker_keeps_no_short_job_hostage(ward: Ward, lane: str) -> None
 
 @pytest.mark.parametrize("broker_url", ["valkey"], indirect=True)
 def test_control_a_worker_that_fetches_in_advance_does(ward: Ward) -> None:
-    with ward.stock_worker("greedy", multiplier=4):
+    with ward.stock_worker("greedy", STOCK_MULTIPLIER="4"):
         jobs = [ward.tasks["heavy.wait_at_gate"].delay("gate").id for _ in range(4)]
         eventually(lambda: ward.queue("heavy").unacked == 4)
         assert ward.queue("heavy").ready == 0

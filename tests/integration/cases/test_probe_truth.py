@@ -22,7 +22,7 @@ def test_all_priorities_are_ready_and_what_a_worker_fetched_in_advance_is_not(wa
     jobs = [task.apply_async(("gate",), priority=priority).id for priority in PRIORITIES]
     assert (reading(ward).ready, reading(ward).unacked) == (10, 0)
     # Ours refuse to fetch in advance; a worker of somebody else's does not.
-    with ward.stock_worker("greedy", multiplier=4):
+    with ward.stock_worker("greedy", STOCK_MULTIPLIER="4"):
         eventually(lambda: sum(bool(ward.runs(job)) for job in jobs) == 1)
         eventually(lambda: (reading(ward).ready, reading(ward).unacked) == (6, 4))
         ward.open("gate")

@@ -6,16 +6,15 @@ import gc
 import os
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import psutil  # type: ignore[import-untyped]
-from kombu.exceptions import OperationalError
 from tests.integration.cases.application import MODULE, effects, make
 from tests.integration.celery.application import Place
-from tests.integration.celery.spine import Spine, close, eventually
+from tests.integration.celery.spine import Spine, close, eventually, remove_queues
 from tests.programs import Program, running
 
 from slackwater import Slackwater
@@ -45,11 +44,10 @@ class Ward(Spine):
             yield run
 
     @contextmanager
-    def stock_worker(self, name: str, *, multiplier: int) -> Iterator[Program]:
-        """Run a plain Celery worker of one slot on the heavy lane's queue."""
+    def stock_worker(self, name: str, **env: str) -> Iterator[Program]:
+        """Run a plain Celery worker of one slot on the heavy lane's queue; see `stock` for its options."""
         line = ("celery", "-A", STOCK, "worker", "-c", "1", "-n", f"{name}@here")
-        env = {**os.environ, **self.place.environment, "STOCK_MULTIPLIER": str(multiplier)}
-        with running(*line, env=env, log=self.file(f"{name}.log")) as run:
+        with running(*line, env={**os.environ, **self.place.environment, **env}, log=self.file(f"{name}.log")) as run:
             yield run
 
     def lost_application(self) -> Slackwater:
@@ -93,17 +91,6 @@ class Ward(Spine):
             connection.execute("DELETE FROM effects")
 
 
-def remove_queues(sw: Slackwater) -> None:
-    """Take an application's queues off its broker; a RabbitMQ of few file descriptors has room for few."""
-    if sw.app.conf.broker_url.startswith("redis"):
-        return
-    names = [*sw.queues.values(), *(one.name for one in sw.app.amqp.queues.values())]
-    with suppress(OperationalError, OSError), sw.app.connection_for_write() as connection:
-        channel: Any = connection.default_channel
-        for name in dict.fromkeys([*names, f"{sw.queues['waiting'].removesuffix('waiting')}dead_letters"]):
-            channel.queue_delete(name)
-
-
 @contextmanager
 def ward_at(place: Place) -> Iterator[Ward]:
     """Make the application, with its store's tables."""
@@ -113,7 +100,7 @@ def ward_at(place: Place) -> Iterator[Ward]:
     ward = Ward(place=place, sw=sw)
     ward.make_effects()
     yield ward
-    remove_queues(sw)
+    remove_queues(sw, prefix=place.prefix)
     # Results in circles talk to the backend when they are collected: while it is there.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)

@@ -11,7 +11,7 @@ import pytest
 from celery import Celery
 from kombu import Exchange, Queue
 from tests.integration.celery.application import LANES, Place, make
-from tests.integration.celery.spine import Spine, cli, close, eventually
+from tests.integration.celery.spine import Spine, cli, close, eventually, remove_queues
 
 from slackwater.local import PostgreSQL
 
@@ -47,7 +47,7 @@ def spine(place: Place) -> Iterator[Spine]:
         spine = Spine(place=place, sw=sw)
         eventually(lambda: {lane for one in sw.store.presence.all() for lane in one.lanes} == set(LANES), within_s=60)
         yield spine
-    remove_queues(spine)
+    remove_queues(sw, prefix=place.prefix)
     # Results in circles talk to the backend when they are collected: while it is there. What Celery keeps open in a
     # thread that has ended is closed by the collector alone, which says so.
     with warnings.catch_warnings():
@@ -70,10 +70,3 @@ def foreign(spine: Spine) -> Iterator[Callable[..., str]]:
 
     yield publish
     app.close()
-
-
-def remove_queues(spine: Spine) -> None:
-    with spine.sw.app.connection_for_write() as connection:
-        channel: Any = connection.default_channel
-        for queue in spine.sw.queues.values():
-            channel.queue_delete(queue)

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
+from kombu.exceptions import OperationalError
+from tests import waiting
 from tests.integration.celery.application import MODULE, Place, make
 from tests.programs import Program, running
 
 from slackwater import Occurrence, OccurrenceState, Slackwater, Tempo
+from slackwater.adapters.brokers.queues import DEAD_LETTERS
 from slackwater.adapters.celery.publisher import CeleryPublisher
 from slackwater.core.job import HEADER, Mark
 from slackwater.core.reading import Presence
@@ -26,14 +28,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ENDED = frozenset({"SUCCESS", "FAILURE", "REVOKED"})
 AN_HOUR = timedelta(hours=1)
 
-
-def eventually(holds: Callable[[], Any], *, within_s: float = 90, otherwise: Callable[[], str] = str) -> Any:
-    """Wait until something holds, and return it; fail at the deadline, saying how things stand."""
-    until = time.monotonic() + within_s
-    while not (found := holds()):
-        assert time.monotonic() < until, f"not within {within_s} s: {otherwise()}"
-        time.sleep(0.05)
-    return found
+eventually = partial(waiting.eventually, within_s=90)
 
 
 def close(sw: Slackwater) -> None:
@@ -45,6 +40,15 @@ def close(sw: Slackwater) -> None:
     backend.client.close()
     sw.app.close()
     sw.store.close()
+
+
+def remove_queues(sw: Slackwater, *, prefix: str) -> None:
+    """Take an application's queues off its broker; a RabbitMQ of few file descriptors has room for few."""
+    names = [*sw.queues.values(), *(one.name for one in sw.app.amqp.queues.values()), f"{prefix}{DEAD_LETTERS}"]
+    with suppress(OperationalError, OSError), sw.app.connection_for_write() as connection:
+        channel: Any = connection.default_channel
+        for name in dict.fromkeys(names):
+            channel.queue_delete(name)
 
 
 @contextmanager

@@ -5,26 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import psutil  # type: ignore[import-untyped]
+from tests import waiting
 
 APP = "tests.integration.cli.shop"
 ROOT = Path(__file__).parents[3]
 
-
-def eventually(holds: Callable[[], Any], *, within_s: float = 30) -> Any:
-    """Wait until something holds, and return it; fail at the deadline."""
-    until = time.monotonic() + within_s
-    while not (found := holds()):
-        assert time.monotonic() < until, f"not within {within_s} s"
-        time.sleep(0.02)
-    return found
+eventually = partial(waiting.eventually, within_s=30)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,13 +2,14 @@
 
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 import pytest
+from tests import waiting
 
 from slackwater.local import Data, RunFolder, Supervisor
 
@@ -30,7 +31,7 @@ def supervisor(run: RunFolder) -> Iterator[Supervisor]:
 
 @pytest.fixture
 def eventually() -> Eventually:
-    return _eventually
+    return partial(waiting.eventually, within_s=15)
 
 
 @pytest.fixture
@@ -51,13 +52,6 @@ def start_run() -> Iterator[StartRun]:
             return process
 
         yield start
-
-
-def _eventually(condition: Callable[[], bool], within_s: float = 15) -> None:
-    deadline = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about in time"
-        time.sleep(0.02)
 
 
 def _runs(pid: int) -> bool:

@@ -4,13 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
+from functools import partial
 from uuid import uuid4
 
+from tests import waiting
 from tests.nightshift.tasks.conftest import ACCOUNTS, Night
 
 from nightshift.world.books import read_calls
@@ -18,6 +18,8 @@ from nightshift.world.kinds import PathKind
 from slackwater import JobState
 
 WITHIN_S = 60.0
+
+eventually = partial(waiting.eventually, within_s=WITHIN_S)
 SYNCED = "SELECT id FROM nightshift.accounts WHERE last_synced_at > now() - interval '10 minutes'"
 
 
@@ -41,13 +43,6 @@ def a_worker(night: Night) -> Iterator[None]:
     finally:
         worker.send_signal(signal.SIGTERM)
         worker.wait(timeout=WITHIN_S)
-
-
-def eventually(condition: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + WITHIN_S
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about in time"
-        time.sleep(0.05)
 
 
 def test_when_an_occurrence_expires_the_next_does_all_its_work_and_a_third_has_none_left(night: Night) -> None:

@@ -8,13 +8,12 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 from uuid import UUID
 
 import httpx2
 
-from nightshift.calling import PeerCalls, Unanswered, retry_after_of
+from nightshift.calling import PeerCalls, PeerClient, Unanswered, retry_after_of
 from nightshift.peers import (
     ConsentEnded,
     NextTry,
@@ -114,7 +113,7 @@ class BankTransaction:
     booking_text: str | None
 
 
-class AggregatorClient:
+class AggregatorClient(PeerClient):
     """Client of the aggregator: paced, patient within bounds, safe to use from many threads.
 
     Every try waits for the pacer. A 429 is waited out as asked, with jitter, a bounded number of times; after
@@ -143,21 +142,9 @@ class AggregatorClient:
         """
         self._pacer = pacer
         self._rule = rule or RetryRule()
-        self._calls = PeerCalls(base_url, tokens, peer=PEER, rule=self._rule)
+        super().__init__(PeerCalls(base_url, tokens, peer=PEER, rule=self._rule))
         self._sleep = sleep
         self._chance = chance
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._calls.close()
 
     def details(self, account_id: UUID | str, *, job_id: str) -> AccountDetails:
         """Ask what the bank says of an account itself. Arguments and errors as for `balances`."""

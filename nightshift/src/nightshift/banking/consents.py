@@ -6,15 +6,14 @@ import datetime as dt
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 from uuid import UUID
 
 import httpx2
 
 from nightshift.banking.client import PEER
-from nightshift.calling import PeerCalls, Unanswered
+from nightshift.calling import PeerCalls, PeerClient, Unanswered
 from nightshift.peers import PeerAnswerInvalid, PeerRejected, PeerUnavailable, RetryRule
 from nightshift.tokens import TokenSource
 
@@ -54,7 +53,7 @@ class Session:
     valid_until: dt.datetime
 
 
-class ConsentClient:
+class ConsentClient(PeerClient):
     """Client of the aggregator's sessions. Each call is made once: a person is there, who can click again."""
 
     def __init__(self, base_url: str, tokens: TokenSource, *, rule: RetryRule | None = None) -> None:
@@ -65,15 +64,7 @@ class ConsentClient:
             tokens: Signs the calls.
             rule: How long to wait for an answer.
         """
-        self._calls = PeerCalls(base_url, tokens, peer=PEER, rule=rule or RetryRule())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._calls.close()
+        super().__init__(PeerCalls(base_url, tokens, peer=PEER, rule=rule or RetryRule()))
 
     def ask_for(self, accounts: Sequence[UUID], *, bank: str, valid_until: dt.datetime, job_id: str) -> Authorization:
         """Ask for a consent.

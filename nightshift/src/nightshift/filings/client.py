@@ -6,12 +6,11 @@ import datetime as dt
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import httpx2
 
-from nightshift.calling import PeerCalls, Unanswered, retry_after_of
+from nightshift.calling import PeerCalls, PeerClient, Unanswered, retry_after_of
 from nightshift.peers import (
     OutcomeUnknown,
     PeerAnswerInvalid,
@@ -45,7 +44,7 @@ class FilingReceipt:
     replayed: bool
 
 
-class FilingClient:
+class FilingClient(PeerClient):
     """Client of the filing gateway, safe to use from many threads.
 
     What was sent is never sent again by itself. Only a connection that could not be made, so that nothing was
@@ -69,20 +68,8 @@ class FilingClient:
             sleep: Takes seconds.
         """
         self._rule = rule or RetryRule()
-        self._calls = PeerCalls(base_url, tokens, peer=PEER, rule=self._rule)
+        super().__init__(PeerCalls(base_url, tokens, peer=PEER, rule=self._rule))
         self._sleep = sleep
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._calls.close()
 
     def submit(self, key: str, body: Mapping[str, Any], *, job_id: str) -> FilingReceipt:
         """Submit a filing. At most one filing takes effect under a key, however often it is submitted.

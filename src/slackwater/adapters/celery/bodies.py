@@ -86,8 +86,9 @@ def around(task: Any, run: Callable[..., Any]) -> Callable[..., Any]:
                 return run(*args, **kwargs)
             return _with_policy(task, current.policy, lambda: run(*args, **kwargs))
         except StaleFence as stale:
-            # It has written nothing. It comes again to find its work done, or to do it once the lease is free.
-            raise task.retry(exc=stale, countdown=0, max_retries=int(task.request.retries) + 1) from stale
+            # It has written nothing. Its delivery goes back, if it is not another's by now, to find its work done or do
+            # it once the lease is free. No retry: its RETRY could go over the SUCCESS of the body that replaced it.
+            raise Reject(stale, requeue=True) from stale
 
     return body
 
@@ -95,7 +96,7 @@ def around(task: Any, run: Callable[..., Any]) -> Callable[..., Any]:
 def _with_policy(task: Any, policy: RetryPolicy, run: Callable[[], Any]) -> Any:
     try:
         return run()
-    except (Retry, Ignore, Reject):
+    except (Retry, Ignore, Reject, StaleFence):
         raise
     except Exception as error:
         tries_done = int(task.request.retries) + 1

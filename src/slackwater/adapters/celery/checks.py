@@ -12,6 +12,7 @@ from celery import Celery
 
 from slackwater.adapters.brokers.queues import refused_queues
 from slackwater.adapters.celery.configuration import conflicts, is_redis, misrouted, own_queue, routed_queue
+from slackwater.adapters.celery.heartbeating import note_on_heartbeat
 from slackwater.adapters.celery.rules import rules_of
 from slackwater.adapters.celery.run_times import too_long, unlimited
 from slackwater.core.lane import Lane, find
@@ -65,9 +66,22 @@ def broker_findings(
 
 
 def notes(
-    app: Celery, lanes: Mapping[str, Lane], queues: Mapping[str, str], *, consumer_timeout: timedelta
+    app: Celery,
+    lanes: Mapping[str, Lane],
+    queues: Mapping[str, str],
+    *,
+    consumer_timeout: timedelta,
+    found_within: timedelta,
 ) -> list[str]:
-    """List what is allowed and may still surprise: tasks that opt out of a delivery setting, or have no lane."""
+    """List what is allowed and may still surprise: tasks that opt out of a delivery setting, or have no lane.
+
+    Args:
+        app: The application.
+        lanes: Lane by name.
+        queues: Queue by lane.
+        consumer_timeout: How long RabbitMQ waits for an acknowledgement.
+        found_within: Within what time a worker that stands still is to be found.
+    """
     early = [
         f"task {name}: acks_late=False; it is lost when its worker dies"
         for name, task in _tasks(app)
@@ -75,7 +89,7 @@ def notes(
     ]
     if not is_redis(app):
         early += unlimited(app, _tasks_of(app, lanes, lanes), timeout=consumer_timeout)
-    return [*early, *_without_lane(app, queues)]
+    return [*early, *note_on_heartbeat(app, within=found_within), *_without_lane(app, queues)]
 
 
 def _tasks(app: Celery) -> Iterator[tuple[str, Any]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from slackwater.adapters.celery.bodies import current_body
+from slackwater.adapters.transactions import refuse_autocommit
 from slackwater.errors import ConfigurationError
 from slackwater.ports import Store
 
@@ -32,11 +33,12 @@ class Fence:
         Call it last, just before the commit: the lease stays locked for share until then, and cannot be taken.
 
         Args:
-            connection: A SQLAlchemy session or connection, or a cursor of psycopg's or Django's, on the store's own
-                database, in a transaction.
+            connection: A session or connection of SQLAlchemy's, or a connection or cursor of Django's or psycopg's, on
+                the store's own database, in a transaction.
 
         Raises:
             StaleFence: It is not; the transaction must be rolled back.
+            ConfigurationError: The connection is in no transaction, or to another database.
         """
         self.store().runs.check_fence(connection, lease=self.lease, fence=self.token)
 
@@ -56,13 +58,16 @@ def fenced(connection: Any, store: Callable[[], Store]) -> Iterator[None]:
     Outside of a worker (a task called as a function, a test) there is no lease, and nothing is checked.
 
     Raises:
-        ConfigurationError: The body that runs has neither lease nor key.
+        ConfigurationError: The body that runs has neither lease nor key; or the connection is in no transaction, which
+            is told before the block where a driver tells it, or to another database.
         StaleFence: The lease is another's by now.
     """
     body = current_body()
     fence = fence_here(store)
     if body is not None and fence is None:
         raise ConfigurationError("fenced() in a body without a lease; give its task lease= or key=")
+    if fence is not None:
+        refuse_autocommit(connection)
     yield
     if fence is not None:
         fence.check(connection)

@@ -17,6 +17,7 @@ from celery.concurrency.thread import TaskPool as ThreadPool
 from celery.worker import state
 
 from slackwater.adapters.celery.counting import settled
+from slackwater.adapters.celery.heartbeating import beating
 
 log = structlog.get_logger("slackwater.leaving")
 COLD = "Cold"
@@ -57,14 +58,20 @@ class Leaving:
         soft = worker.wait_for_soft_shutdown
 
         def wait_for_soft_shutdown(*args: Any, **kwargs: Any) -> None:
-            soft(*args, **kwargs)
+            with beating(worker.consumer):
+                soft(*args, **kwargs)
             # Celery tells of a cold shutdown only after it has cancelled what runs.
             self.begins(COLD)
 
         worker.wait_for_soft_shutdown = wait_for_soft_shutdown
 
-    def follow_pool(self, pool: Any) -> None:
-        """Have a cold shutdown not wait for a pool of threads."""
+    def follow_pool(self, pool: Any, *, consumer: Any) -> None:
+        """Have a cold shutdown not wait for a pool of threads, and a warm one keep their deliveries meanwhile.
+
+        Args:
+            pool: Of the worker.
+            consumer: Celery's, whose connection holds the deliveries.
+        """
         self._pool = pool
         if not isinstance(pool, ThreadPool):
             return
@@ -75,7 +82,8 @@ class Leaving:
             if self._cold:
                 threads.executor.shutdown(wait=False, cancel_futures=True)
             else:
-                stop()
+                with beating(consumer):
+                    stop()
 
         def end_job(*args: Any, **kwargs: Any) -> None:
             # It cannot, and raises: which would turn the cold shutdown into a warm one that waits for the body.

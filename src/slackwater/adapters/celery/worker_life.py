@@ -15,6 +15,7 @@ from slackwater.adapters.brokers.recovery import open_recovery
 from slackwater.adapters.celery.boot import boot_of, new_boot
 from slackwater.adapters.celery.counting import tally_of
 from slackwater.adapters.celery.hands import OwnHands
+from slackwater.adapters.celery.heartbeating import beat_often
 from slackwater.adapters.celery.leaving import Leaving
 from slackwater.adapters.celery.owning import enter_at_each_connection, own
 from slackwater.adapters.celery.pausing import Pausing
@@ -82,6 +83,7 @@ class WorkerLife:
         signals.worker_shutdown.connect(self._shut_down)
         signals.worker_process_init.connect(self._forked)
         enter_at_each_connection(self.app, owner_of=lambda: self._owner, realm=self.realm)
+        beat_often(self.app, within=self.settings.found_within)
 
     def _initialised(self, sender: Any = None, instance: Any = None, options: Any = None, **_: Any) -> None:
         if instance.app is not self.app:
@@ -110,7 +112,7 @@ class WorkerLife:
             return
         # A worker that a test starts inside of its own process sends no celeryd_init.
         self._owner = self._owner or Owner(worker=str(sender.hostname), boot=boot_of(self.app))
-        self._leaving.follow_pool(sender.pool)
+        self._leaving.follow_pool(sender.pool, consumer=sender)
         slots, pausing = int(sender.pool.num_processes), self._pausing_of(sender)
 
         def counts() -> Mapping[str, LaneCounts]:

@@ -187,9 +187,14 @@ class MemoryRuns:
         known = self._runs.get(one.job)
         if known is None:
             self._put_run(Run(job=one.job, tries=one.tries, attempts=1, state=one.state))
-        elif _may_end(known, one.tries):
+        elif _may_end(known, one.tries) or (one.state.final and self._waits_for_its_holder(known, one)):
             attempts = known.attempts if known.tries == one.tries else 1
             self._put_run(replace(known, tries=one.tries, attempts=attempts, state=one.state))
+
+    def _waits_for_its_holder(self, known: Run, one: Finish) -> bool:
+        kept = None if one.lease is None else self._leases.get(one.lease)
+        holds = kept is not None and (kept.lease.job, kept.lease.fence) == (one.job, one.fence)
+        return holds and known.state in (JobState.HELD, JobState.QUEUED)
 
     def _end_key(self, one: Finish) -> None:
         key = None if one.key is None else self._keys.get(one.key)

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from psycopg import errors
 from sqlalchemy import (
+    CTE,
     BigInteger,
     Column,
     ColumnElement,
@@ -23,6 +24,7 @@ from sqlalchemy import (
     delete,
     false,
     literal,
+    or_,
     select,
     text,
     true,
@@ -46,6 +48,7 @@ from slackwater.ports.delivery import Finish
 
 _OPEN = sorted(state.value for state in JobState if not state.final)
 _ENDED = sorted(state.value for state in JobState if state.final)
+_WAITING = [JobState.HELD.value, JobState.QUEUED.value]
 _JOB, _TRIES = Column("job", Text), Column("tries", Integer)
 _FINISH: list[Column[Any]] = [
     _JOB,
@@ -107,11 +110,24 @@ def _ended_runs(batch: FromClause) -> Insert:
     columns = [runs.c.job, runs.c.tries, runs.c.attempts, runs.c.handed_back, runs.c.state, runs.c.changed_at]
     new = insert(runs).from_select(columns, rows)
     changed = {"tries": new.excluded.tries, "state": new.excluded.state, "changed_at": new.excluded.changed_at}
-    return new.on_conflict_do_update(
+    holders = _holders(batch)
+    held = runs.c.job.in_(select(holders.c.job))
+    ends = and_(new.excluded.state == names(_ENDED).any_(), runs.c.state == names(_WAITING).any_())
+    # Added: a table that is first named behind ON CONFLICT is named without its schema.
+    return new.add_cte(holders).on_conflict_do_update(
         index_elements=["job"],
         set_=changed | {"attempts": _attempts(new.excluded.tries)},
-        where=and_(_is_open(runs.c.state), runs.c.tries <= new.excluded.tries),
+        where=and_(_is_open(runs.c.state), or_(runs.c.tries <= new.excluded.tries, and_(ends, held))),
     )
+
+
+def _holders(batch: FromClause) -> CTE:
+    """Return the jobs of the batch whose lease is still theirs, under their fence.
+
+    Where a later try of such a job waits, it is a body that was fenced out and came again while this one worked.
+    """
+    theirs = and_(leases.c.name == batch.c.lease, leases.c.job == batch.c.job, leases.c.fence == batch.c.fence)
+    return select(batch.c.job).join_from(batch, leases, theirs).cte("holders")
 
 
 def _is_open(state: ColumnElement[str]) -> ColumnElement[bool]:

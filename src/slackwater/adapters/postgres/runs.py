@@ -7,8 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Interval, literal, select, update
-from sqlalchemy.orm import Session, scoped_session
+from sqlalchemy import Interval, literal, select, update
 
 from slackwater.adapters.postgres import fencing, run_endings, run_rows
 from slackwater.adapters.postgres.database import Database
@@ -98,15 +97,9 @@ class PostgresRuns:
 
         Raises:
             StaleFence: It is not.
-            ConfigurationError: The connection is in no transaction.
+            ConfigurationError: The connection is in no transaction, or to another database.
         """
-        schema = self._database.schema
-        if isinstance(connection, (Session, scoped_session)):
-            connection = connection.connection()
-        if isinstance(connection, Connection):
-            fencing.check_fence(connection, schema=schema, lease=lease, fence=fence)
-        else:
-            fencing.check_fence_with(connection, schema=schema, lease=lease, fence=fence)
+        fencing.check_fence(connection, schema=self._database.schema, lease=lease, fence=fence)
 
     def runs(self, jobs: Iterable[str]) -> Mapping[str, Run]:
         """Return the runs of those jobs that have one."""

@@ -1,0 +1,1 @@
+"""Django, as far as an application's connections reach us."""
