@@ -12,7 +12,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 from tests.servers import (
     fresh_valkey_url,
-    migrated_template,
+    migrated_database,
     migrated_url,
     postgres_server,
     postgres_url,
@@ -29,7 +29,7 @@ from slackwater.adapters.embedded import processes
 
 __all__ = [
     "fresh_valkey_url",
-    "migrated_template",
+    "migrated_database",
     "migrated_url",
     "postgres_server",
     "postgres_url",

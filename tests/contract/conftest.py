@@ -15,8 +15,9 @@ from slackwater.ports import Store
 
 @pytest.fixture
 def postgres_store(migrated_url: str) -> Iterator[PostgresStore]:
-    """A migrated store in a database of its own."""
+    """A migrated store in a database of its own, whose address is `migrated_url`."""
     store = PostgresStore(migrated_url)
+    store.presence.all()  # connected, as any store at work
     yield store
     store.close()
 

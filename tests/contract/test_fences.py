@@ -35,16 +35,16 @@ TAKER = replace(HOLDER, job="b", boot=UUID(int=2))
 
 
 @pytest.fixture
-def works(postgres_store: PostgresStore, postgres_url: str) -> Iterator[Callable[[], list[str]]]:
+def works(postgres_store: PostgresStore, migrated_url: str) -> Iterator[Callable[[], list[str]]]:
     """What is committed of the application's own work, in the store's database."""
-    with psycopg.connect(driver_url(postgres_url), autocommit=True) as connection:
-        connection.execute("CREATE TABLE works (what text)")
+    with psycopg.connect(driver_url(migrated_url), autocommit=True) as connection:
+        connection.execute("CREATE TABLE public.works (what text)")
         yield lambda: [what for (what,) in connection.execute("SELECT what FROM works ORDER BY what")]
 
 
 @pytest.fixture(params=KINDS)
-def caller(request: pytest.FixtureRequest, postgres_url: str, works: Callable[[], list[str]]) -> Iterator[Caller]:
-    with caller_at(request.param, postgres_url) as caller:
+def caller(request: pytest.FixtureRequest, migrated_url: str, works: Callable[[], list[str]]) -> Iterator[Caller]:
+    with caller_at(request.param, migrated_url) as caller:
         yield caller
 
 
@@ -168,9 +168,9 @@ def test_outside_a_transaction_a_block_is_refused_before_it_writes(
 @pytest.mark.usefixtures("body")
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_database_without_the_leases_is_refused_in_one_line(
-    kind: str, postgres_store: PostgresStore, postgres_url: str
+    kind: str, postgres_store: PostgresStore, migrated_url: str
 ) -> None:
-    elsewhere = make_url(postgres_url).set(database="postgres").render_as_string(hide_password=False)
+    elsewhere = make_url(migrated_url).set(database="postgres").render_as_string(hide_password=False)
     with (
         caller_at(kind, elsewhere) as caller,
         pytest.raises(ConfigurationError, match=r"without the table slackwater\.leases; .*the store's own") as refused,
@@ -181,8 +181,8 @@ def test_a_database_without_the_leases_is_refused_in_one_line(
 
 
 @pytest.mark.usefixtures("body", "works")
-def test_a_transaction_that_django_begins_by_hand_is_one(postgres_store: PostgresStore, postgres_url: str) -> None:
-    with django_at(postgres_url):
+def test_a_transaction_that_django_begins_by_hand_is_one(postgres_store: PostgresStore, migrated_url: str) -> None:
+    with django_at(migrated_url):
         transaction.set_autocommit(False)
         with fenced(db.connection, lambda: postgres_store):
             pass
@@ -193,9 +193,9 @@ def test_a_transaction_that_django_begins_by_hand_is_one(postgres_store: Postgre
 
 @pytest.mark.usefixtures("body")
 def test_another_kind_of_database_of_djangos_is_refused_in_one_line(
-    postgres_store: PostgresStore, postgres_url: str
+    postgres_store: PostgresStore, migrated_url: str
 ) -> None:
-    with django_at(postgres_url):
+    with django_at(migrated_url):
         db.connections.databases["lite"] = {
             **db.connections.databases["default"],
             "ENGINE": "django.db.backends.sqlite3",

@@ -103,10 +103,10 @@ def test_every_act_is_one_statement_however_much_it_writes(postgres_store: Postg
 
 
 def test_a_refresh_of_presence_is_one_exchange_with_the_server(
-    postgres_store: PostgresStore, postgres_url: str
+    postgres_store: PostgresStore, migrated_url: str
 ) -> None:
     postgres_store.presence.refresh(PRESENCE)
-    with psycopg.connect(plain(postgres_url), autocommit=True) as connection:
+    with psycopg.connect(plain(migrated_url), autocommit=True) as connection:
         query = "SELECT query, state FROM pg_stat_activity WHERE pid = ANY(%s)"
         last = connection.execute(query, [backends(connection)]).fetchall()
 
@@ -115,14 +115,14 @@ def test_a_refresh_of_presence_is_one_exchange_with_the_server(
 
 
 def test_the_next_call_works_after_the_server_has_ended_all_connections(
-    postgres_store: PostgresStore, postgres_url: str
+    postgres_store: PostgresStore, migrated_url: str
 ) -> None:
     acts = ten_of_each(postgres_store)
     for act in acts.values():
         act()
 
     for act in acts.values():
-        end_all(postgres_url)
+        end_all(migrated_url)
         act()
 
     assert len(postgres_store.occurrences.open()) == 10
@@ -162,9 +162,9 @@ def test_a_database_that_does_not_exist_is_unavailable(postgres_url: str) -> Non
         store.migrate()
 
 
-def test_a_statement_that_waits_too_long_is_given_up(postgres_url: str, postgres_store: PostgresStore) -> None:
-    hasty = PostgresStore(postgres_url, statement_timeout=timedelta(milliseconds=100))
-    with psycopg.connect(plain(postgres_url)) as holder:
+def test_a_statement_that_waits_too_long_is_given_up(migrated_url: str, postgres_store: PostgresStore) -> None:
+    hasty = PostgresStore(migrated_url, statement_timeout=timedelta(milliseconds=100))
+    with psycopg.connect(plain(migrated_url)) as holder:
         holder.execute("LOCK TABLE slackwater.presence")
         with pytest.raises(StoreUnavailable, match="statement timeout"):
             hasty.presence.refresh(PRESENCE)

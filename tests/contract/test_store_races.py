@@ -46,9 +46,9 @@ def fence_of(store: PostgresStore, one: Ask) -> int:
 
 
 @pytest.fixture
-def theirs(postgres_url: str) -> Iterator[Engine]:
+def theirs(migrated_url: str) -> Iterator[Engine]:
     """A customer's own engine on the same database."""
-    engine = create_engine(postgres_url)
+    engine = create_engine(migrated_url)
     yield engine
     engine.dispose()
 
@@ -60,8 +60,8 @@ def connection(theirs: Engine, postgres_store: PostgresStore) -> Iterator[Connec
 
 
 @pytest.fixture
-def driver(postgres_url: str, postgres_store: PostgresStore) -> Iterator[psycopg.Connection]:
-    with psycopg.connect(postgres_url.replace("+psycopg", "")) as connection:
+def driver(migrated_url: str, postgres_store: PostgresStore) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(migrated_url.replace("+psycopg", "")) as connection:
         yield connection
 
 
@@ -256,10 +256,10 @@ def test_a_cursor_of_the_driver_checks_a_fence_too(postgres_store: PostgresStore
 
 
 def test_a_fence_is_stale_when_its_lease_was_freed_and_in_another_schema(
-    postgres_store: PostgresStore, postgres_url: str, connection: Connection
+    postgres_store: PostgresStore, migrated_url: str, connection: Connection
 ) -> None:
     fence = fence_of(postgres_store, ask("a", "account:7"))
-    other = PostgresStore(postgres_url, schema="Test-night")
+    other = PostgresStore(migrated_url, schema="Test-night")
     other.migrate()
 
     with pytest.raises(StaleFence):
@@ -274,9 +274,9 @@ def test_a_fence_is_stale_when_its_lease_was_freed_and_in_another_schema(
 
 
 def test_a_body_begins_and_ends_in_a_schema_that_is_on_no_search_path(
-    postgres_store: PostgresStore, postgres_url: str
+    postgres_store: PostgresStore, migrated_url: str
 ) -> None:
-    other = PostgresStore(postgres_url, schema="Test-night")
+    other = PostgresStore(migrated_url, schema="Test-night")
     other.migrate()
     one = replace(ask("a", "account:7"), key=KeyRule(name="run:1"))
     for end_state in (JobState.QUEUED, JobState.DONE):
