@@ -45,6 +45,8 @@ class Settings:
         pending_for: How long a job that was announced and has not begun keeps its like from being published.
         feed_every: How often a worker looks for jobs in the store whose time has come.
         stuck_after: How long after `start_by` (calendar clock) an occurrence's last endings may still be told.
+        lost_after: How long the lease of a job that is under way must have ended, before the job is started again from
+            the store; never before a dead worker's messages had their time to come back.
         keys_kept_for: Ended keys and runs are deleted after that long; a key does not make a later repeat harmless.
         letters_kept_for: Dead letters are deleted after that long.
         flood_count: So many dead letters of one lane and cause within a minute, and nearly all that end: a pause.
@@ -77,6 +79,7 @@ class Settings:
     pending_for: timedelta = timedelta(hours=1)
     feed_every: timedelta = timedelta(seconds=1)
     stuck_after: timedelta = timedelta(minutes=15)
+    lost_after: timedelta = timedelta(minutes=1)
     keys_kept_for: timedelta = timedelta(days=7)
     letters_kept_for: timedelta = timedelta(days=30)
     flood_count: int = 50
@@ -107,6 +110,11 @@ class Settings:
     def found_within(self) -> timedelta:
         """Return within what time a worker that stands still, and whose connection does not end, is found."""
         return self.presence_lives_for + self.frozen_after
+
+    @property
+    def nothing_returns_after(self) -> timedelta:
+        """How long after a worker's death its messages may still come back by themselves."""
+        return max(self.lost_after, self.presence_lives_for + self.frozen_after + 2 * self.sweep_every)
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Self:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from slackwater.adapters.brokers import open_gauge
 from slackwater.adapters.brokers.recovery import open_recovery
 from slackwater.adapters.brokers.results import CeleryResults
 from slackwater.adapters.celery.canary import sender_of
@@ -12,6 +13,7 @@ from slackwater.core.dead_letter import Flood
 from slackwater.engine.breaker import Breaker
 from slackwater.engine.canaries import Canaries
 from slackwater.engine.housekeeping import LateHolds, Retention, StuckOccurrences
+from slackwater.engine.lost_runs import LostRuns
 from slackwater.engine.sweeping import QueryAndCount, Round, Sweepers
 
 DRAIN_EVERY = timedelta(seconds=1)
@@ -45,8 +47,25 @@ def sweepers_of(sw: Slackwater) -> Sweepers:
             sweeper=LateHolds(store=store, clock=clock, expire=sw.expire_held),
             every=settings.sweep_every,
         ),
+        Round(name="lost runs", sweeper=lost_runs_of(sw), every=settings.sweep_every),
         Round(name="stuck occurrences", sweeper=stuck, every=settings.sweep_every),
         Round(name="breaker", sweeper=breaker, every=settings.sweep_every),
         Round(name="retention", sweeper=retention, every=RETENTION_EVERY),
     ]
     return Sweepers(rounds=[*built_in, *sw.sweepers.values()], sweeps=store.sweeps, clock=clock)
+
+
+def lost_runs_of(sw: Slackwater) -> LostRuns:
+    """Put the sweeper of lost runs together."""
+    settings = sw.settings
+    gauge = open_gauge(sw.app, management_url=settings.rabbitmq_management_url)
+    return LostRuns(
+        store=sw.store,
+        lost=sw.lost_jobs(),
+        lanes=frozenset(sw.lanes),
+        look_at_broker=lambda: gauge.read(list(sw.queues.values())),
+        clock=sw.clock,
+        lives_for=settings.lease_lives_for,
+        lost_after=settings.nothing_returns_after,
+        hopeless_after=settings.pending_for,
+    )

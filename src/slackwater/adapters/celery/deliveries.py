@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -22,7 +22,7 @@ from celery.exceptions import Reject
 from slackwater.adapters.celery.bodies import Body, running
 from slackwater.adapters.celery.counting import NotStarted
 from slackwater.adapters.celery.ends import Ends
-from slackwater.adapters.celery.letters import Letters
+from slackwater.adapters.celery.letters import Letters, waiting
 from slackwater.adapters.celery.publishing import NotSent, mark_in
 from slackwater.adapters.celery.rules import arguments_of, rules_of
 from slackwater.adapters.celery.successors import Successors, send_all
@@ -101,7 +101,7 @@ class Deliveries:
 
     def _ask_of(self, call: _Call) -> Ask | None:
         try:
-            return ask_of(
+            ask = ask_of(
                 call.delivery,
                 call.rules,
                 call.arguments() if call.rules.parameters else {},
@@ -113,6 +113,9 @@ class Deliveries:
             # Arguments that the task does not take: its body says so best.
             log.warning("no name for key or lease", job=call.delivery.job, task=call.delivery.task, error=str(error))
             return None
+        if ask is None or ask.lease is None:
+            return ask
+        return replace(ask, lane=self.letters.lane_of(ask.task), message=waiting(call.request))
 
     def _late(self, call: _Call, ask: Ask | None) -> Any:
         delivery, mark = call.delivery, call.delivery.mark

@@ -201,6 +201,20 @@ def _message_columns(*, nullable: bool) -> list[Column[Any]]:
     ]
 
 
+under_way = Table(
+    "under_way",
+    metadata,
+    Column("job", NAME, primary_key=True),
+    Column("tries", Integer, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("task", Text, nullable=False),
+    Column("lane", NAME),
+    Column("lease", NAME, nullable=False),
+    Column("key", NAME),
+    *_message_columns(nullable=True),
+)
+"""Jobs whose bodies run under a lease; a row goes with the end of its job, so there are about as many as bodies."""
+
 holds = Table(
     "holds",
     metadata,
