@@ -14,6 +14,7 @@ from celery import Celery
 from slackwater.adapters.brokers.dead_letters import Drain
 from slackwater.adapters.celery import checks
 from slackwater.adapters.celery.broker_letters import BrokerLetters
+from slackwater.adapters.celery.bundle_ends import BundleEnds
 from slackwater.adapters.celery.canary import add_canary
 from slackwater.adapters.celery.configuration import (
     configure,
@@ -285,6 +286,10 @@ class Slackwater:
         """Return what acts on jobs that were lost while under way."""
         parts = self._delivering
         return LostInTransit(app=self.app, clock=self.clock, runs=parts.runs, ends=parts.ends)
+
+    def bundle_ends(self) -> BundleEnds:
+        """Return what ends the jobs that a group or chord waits for in vain."""
+        return BundleEnds(app=self.app)
 
     def adopt_schedule(self, since: datetime | None = None) -> tuple[str, ...]:
         """Count the entries that the store has not seen before from an instant on; it knows the others already.

@@ -7,6 +7,7 @@ from datetime import timedelta
 from slackwater.adapters.brokers import open_gauge
 from slackwater.adapters.brokers.recovery import open_recovery
 from slackwater.adapters.brokers.results import CeleryResults
+from slackwater.adapters.brokers.whereabouts import Whereabouts
 from slackwater.adapters.celery.canary import sender_of
 from slackwater.app import Slackwater
 from slackwater.core.dead_letter import Flood
@@ -14,9 +15,11 @@ from slackwater.engine.breaker import Breaker
 from slackwater.engine.canaries import Canaries
 from slackwater.engine.housekeeping import LateHolds, Retention, StuckOccurrences
 from slackwater.engine.lost_runs import LostRuns
+from slackwater.engine.stuck_bundles import StuckBundles
 from slackwater.engine.sweeping import QueryAndCount, Round, Sweepers
 
 DRAIN_EVERY = timedelta(seconds=1)
+BUNDLES_EVERY = timedelta(seconds=5)
 RETENTION_EVERY = timedelta(hours=1)
 
 
@@ -48,6 +51,7 @@ def sweepers_of(sw: Slackwater) -> Sweepers:
             every=settings.sweep_every,
         ),
         Round(name="lost runs", sweeper=lost_runs_of(sw), every=settings.sweep_every),
+        Round(name="stuck bundles", sweeper=stuck_bundles_of(sw), every=BUNDLES_EVERY),
         Round(name="stuck occurrences", sweeper=stuck, every=settings.sweep_every),
         Round(name="breaker", sweeper=breaker, every=settings.sweep_every),
         Round(name="retention", sweeper=retention, every=RETENTION_EVERY),
@@ -68,4 +72,20 @@ def lost_runs_of(sw: Slackwater) -> LostRuns:
         lives_for=settings.lease_lives_for,
         lost_after=settings.nothing_returns_after,
         hopeless_after=settings.pending_for,
+    )
+
+
+def stuck_bundles_of(sw: Slackwater) -> StuckBundles:
+    """Put the sweeper of bundles together."""
+    settings = sw.settings
+    whereabouts = Whereabouts(sw.app, list(sw.queues.values()), management_url=settings.rabbitmq_management_url)
+    return StuckBundles(
+        store=sw.store,
+        results=CeleryResults(sw.app),
+        placed=whereabouts.placed,
+        ends=sw.bundle_ends(),
+        clock=sw.clock,
+        lives_for=max(settings.lease_lives_for, 3 * BUNDLES_EVERY),
+        missing_after=settings.nothing_returns_after,
+        grace=settings.stuck_after,
     )

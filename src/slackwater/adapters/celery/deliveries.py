@@ -245,10 +245,11 @@ def outcome(ended: Any) -> tuple[JobState, BaseException | None]:
         return JobState.EXPIRED, None  # its retry would have come too late: nothing of it is left
     if info.state == states.FAILURE:
         return JobState.FAILED, info.retval if isinstance(info.retval, BaseException) else None
-    if isinstance(info.retval, Reject) and not info.retval.requeue:
-        # It does not come again: Celery's worker says FAILURE once it has this.
-        reason = info.retval.reason
-        return JobState.FAILED, reason if isinstance(reason, BaseException) else info.retval
+    if isinstance(info.retval, Reject):
+        rejected: Any = info.retval  # the stubs leave out what it carries
+        if not rejected.requeue:
+            # It does not come again: Celery's worker says FAILURE once it has this.
+            return JobState.FAILED, rejected.reason if isinstance(rejected.reason, BaseException) else rejected
     return JobState.QUEUED, None
 
 

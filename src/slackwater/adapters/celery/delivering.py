@@ -12,6 +12,7 @@ from celery.app.task import Context
 from slackwater.adapters.celery.announcing import Announcer
 from slackwater.adapters.celery.bodies import has_key_here
 from slackwater.adapters.celery.boot import boot_of
+from slackwater.adapters.celery.bundling import Bundler
 from slackwater.adapters.celery.deliveries import Deliveries
 from slackwater.adapters.celery.ends import Ends
 from slackwater.adapters.celery.letters import Letters
@@ -88,6 +89,13 @@ class Delivering:
             keep=letters.keep,
             is_taken=self.announcer.is_taken,
             has_key=has_key_here,
+            bundler=Bundler(
+                app=self.app,
+                store=self.store,
+                clock=self.clock,
+                lane_of=self.lane_of,
+                wanted=settings.watch_bundles,
+            ),
         )
         self.deliveries = Deliveries(
             lanes=self.lanes,

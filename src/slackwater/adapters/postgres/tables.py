@@ -275,6 +275,22 @@ Index(
 )
 Index("dead_letters_lane_cause_idx", dead_letters.c.lane, dead_letters.c.cause, dead_letters.c.buried_at)
 
+bundles = Table(
+    "bundles",
+    metadata,
+    Column("id", NAME, primary_key=True),
+    Column("members", JSON, nullable=False),
+    Column("body", JSON),
+    Column("callback", Text),
+    Column("noted_at", Instant, nullable=False),
+    Column("start_by", Instant),
+    Column("kept_until", Instant),
+    Column("state", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("closed_at", Instant),
+)
+Index("bundles_open_idx", bundles.c.noted_at, bundles.c.id, postgresql_where=bundles.c.state == "open")
+
 pauses = Table(
     "pauses",
     metadata,

@@ -25,6 +25,20 @@ def upgrade() -> None:
         sa.Column("key", _name()),
         *_message(),
     )
+    op.create_table(
+        "bundles",
+        sa.Column("id", _name(), primary_key=True),
+        sa.Column("members", postgresql.JSON, nullable=False),
+        sa.Column("body", postgresql.JSON),
+        sa.Column("callback", sa.Text),
+        sa.Column("noted_at", _instant(), nullable=False),
+        sa.Column("start_by", _instant()),
+        sa.Column("kept_until", _instant()),
+        sa.Column("state", sa.Text, nullable=False),
+        sa.Column("reason", sa.Text, nullable=False),
+        sa.Column("closed_at", _instant()),
+    )
+    op.create_index("bundles_open_idx", "bundles", ["noted_at", "id"], postgresql_where=sa.text("state = 'open'"))
 
 
 def _message() -> list[sa.Column[Any]]:
