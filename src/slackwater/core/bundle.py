@@ -182,8 +182,8 @@ def reason_of(bundle: Bundle, missing: Missing, states: Mapping[str, JobState]) 
         states: By id, from the result backend.
     """
     if missing.members:
-        named = [_named(first_missing(member, states)) for member in missing.members]
-        return f"{len(named)} of {len(bundle.members)} members will never end, as nobody has them: {_few(named)}"
+        named = [stuck_at(member, states) for member in missing.members]
+        return f"{len(named)} of {len(bundle.members)} members will never end: {_few(named)}"
     if missing.failed:
         named = [f"{_named(one.links[-1])} ({states[one.job]})" for one in missing.failed]
         return f"its body was not told that members had failed: {_few(named)}"
@@ -191,12 +191,16 @@ def reason_of(bundle: Bundle, missing: Missing, states: Mapping[str, JobState]) 
     return f"all members are done, and its body {body} was never published, or lost"
 
 
-def first_missing(member: Member, states: Mapping[str, JobState]) -> Link:
-    """Return the first job of a member that is not done: the one where it got stuck."""
-    for link in member.links:
-        if states.get(link.job) is not JobState.DONE:
-            return link
-    return member.links[-1]
+def unended(member: Member, states: Mapping[str, JobState]) -> Sequence[Link]:
+    """Return the jobs of a member that have no end, in order."""
+    return [link for link in member.links if (state := states.get(link.job)) is None or not state.final]
+
+
+def stuck_at(member: Member, states: Mapping[str, JobState]) -> str:
+    """Name the first job of a member that is not done: the one where it got stuck."""
+    stuck = next((link for link in member.links if states.get(link.job) is not JobState.DONE), member.links[-1])
+    state = states.get(stuck.job)
+    return f"{_named(stuck)} ({state if state is not None and state.final else 'nobody has it'})"
 
 
 def _named(link: Link) -> str:

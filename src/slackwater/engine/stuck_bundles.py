@@ -9,7 +9,19 @@ from typing import NamedTuple, Protocol
 
 import structlog
 
-from slackwater.core.bundle import Bundle, Link, Member, Missing, Over, Seen, Standing, first_missing, judge, reason_of
+from slackwater.core.bundle import (
+    Bundle,
+    Link,
+    Member,
+    Missing,
+    Over,
+    Seen,
+    Standing,
+    judge,
+    reason_of,
+    stuck_at,
+    unended,
+)
 from slackwater.core.job import JobState
 from slackwater.core.sweep import Sweep
 from slackwater.engine.observing import Observer
@@ -24,8 +36,15 @@ PAGE = 500
 class EndBundles(Protocol):
     """Tells the result backend what nobody else will."""
 
-    def end_member(self, bundle: Bundle, member: Member, stuck: Link) -> None:
-        """End a member as failed, from the job on where it got stuck; its chord counts it."""
+    def end_member(self, bundle: Bundle, member: Member, unended: Sequence[Link], *, stuck: str) -> None:
+        """End a member as failed, with those jobs of its chain that have no end; its chord counts it.
+
+        Args:
+            bundle: Whose.
+            member: It.
+            unended: Those jobs, its own included.
+            stuck: Where it got stuck.
+        """
         ...
 
     def end_body(self, bundle: Bundle, reason: str) -> None:
@@ -160,7 +179,7 @@ class StuckBundles:
         if not self.store.bundles.blame(one.id, reason):
             return ""
         for member in missing.members:
-            self.ends.end_member(one, member, first_missing(member, states))
+            self.ends.end_member(one, member, unended(member, states), stuck=stuck_at(member, states))
         if not missing.members:
             self.ends.end_body(one, reason)
         log.error("cannot complete", bundle=one.id, kind=one.kind, reason=reason)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,16 +25,17 @@ class BundleEnds:
 
     app: Celery
 
-    def end_member(self, bundle: Bundle, member: Member, stuck: Link) -> None:
-        """End a member as failed: the job where it got stuck, and those of its chain that come after it.
+    def end_member(self, bundle: Bundle, member: Member, unended: Sequence[Link], *, stuck: str) -> None:
+        """End a member as failed, with those jobs of its chain that have no end.
 
         A chord counts it, and its body fails with `ChordError` once all members have ended. What is linked to the
         member itself by `link_error` is not called: nobody has its message any more.
         """
         backend: Any = self.app.backend
-        error = LostJob(f"lost: {f'{stuck.task} {stuck.job}'.strip()} of {bundle.kind} {bundle.id}: nobody has it")
-        for link in member.links[member.links.index(stuck) : -1]:
-            backend.mark_as_failure(link.job, error)
+        error = LostJob(f"lost: {stuck}, of {bundle.kind} {bundle.id}")
+        for link in unended:
+            if link.job != member.job:
+                backend.mark_as_failure(link.job, error)
         backend.mark_as_failure(member.job, error, request=self._request(bundle, member))
 
     def end_body(self, bundle: Bundle, reason: str) -> None:
@@ -42,12 +43,15 @@ class BundleEnds:
         backend: Any = self.app.backend
         if bundle.body is None:
             return
-        error = ChordError(f"{bundle.kind} {bundle.id}: {reason}")
         callback = _callback(bundle)
-        if callback is None:
-            backend.mark_as_failure(bundle.body.job, error)
-            return
-        backend.chord_error_from_stack(maybe_signature(callback, app=self.app), error)
+        try:
+            # Celery looks for the error on the stack.
+            raise ChordError(f"{bundle.kind} {bundle.id}: {reason}")  # noqa: TRY301
+        except ChordError as error:
+            if callback is None:
+                backend.mark_as_failure(bundle.body.job, error)
+            else:
+                backend.chord_error_from_stack(maybe_signature(callback, app=self.app), error)
 
     def _request(self, bundle: Bundle, member: Member) -> Context:
         return Context(

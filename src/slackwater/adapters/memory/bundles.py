@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from threading import Lock
 
+from slackwater.adapters import kept_messages
 from slackwater.adapters.memory.instants import in_utc
 from slackwater.core.bundle import Bundle, BundleState
 from slackwater.ports.bundles import ClosedBundle
@@ -43,7 +44,7 @@ class MemoryBundles:
         with self._lock:
             one = self._open.get(bundle)
             if one is not None and not one.blame:
-                self._open[bundle] = replace(one, blame=reason)
+                self._open[bundle] = replace(one, blame=kept_messages.legible(reason))
             return one is not None
 
     def close(self, ids: Sequence[str], *, at: datetime) -> None:
