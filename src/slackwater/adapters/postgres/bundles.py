@@ -11,8 +11,8 @@ from sqlalchemy import Text, case, cast, delete, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from slackwater.adapters import kept_messages
-from slackwater.adapters.postgres.batches import chosen
 from slackwater.adapters.postgres.database import Database
+from slackwater.adapters.postgres.pipeline import Statement, arrays, chosen_of
 from slackwater.adapters.postgres.pulse import quickly
 from slackwater.adapters.postgres.run_rows import names
 from slackwater.adapters.postgres.tables import bundles as table
@@ -29,6 +29,9 @@ class PostgresBundles:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        new = insert(table).from_select(_COLUMNS, chosen_of(_COLUMNS).where(quickly()))
+        # Compiled once: each group and chord that is published pays for it.
+        self._note = Statement.of(new.on_conflict_do_nothing(), schema=database.schema)
 
     def note(self, bundles: Sequence[Bundle]) -> None:
         """Keep bundles as open; one that is kept already stays as it is.
@@ -37,9 +40,8 @@ class PostgresBundles:
         """
         if not bundles:
             return
-        rows = chosen(_COLUMNS, [_row(one) for one in {one.id: one for one in bundles}.values()]).where(quickly())
-        statement = insert(table).from_select(_COLUMNS, rows).on_conflict_do_nothing()
-        self._database.run(lambda connection: connection.execute(statement))
+        rows = [_row(one) for one in {one.id: one for one in bundles}.values()]
+        self._database.pipe(lambda pipeline: pipeline.send(self._note, **arrays(_COLUMNS, rows)), repeatable=True)
 
     def open(self) -> Sequence[str]:
         """Return the ids of the open ones, oldest first."""
