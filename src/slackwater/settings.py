@@ -117,8 +117,8 @@ class Settings:
 
     @property
     def nothing_returns_after(self) -> timedelta:
-        """How long after a worker's death its messages may still come back by themselves."""
-        return max(self.lost_after, self.presence_lives_for + self.frozen_after + 2 * self.sweep_every)
+        """Return how long after a worker's death its messages may still come back by themselves."""
+        return max(self.lost_after, self.found_within + 2 * self.sweep_every)
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Self:

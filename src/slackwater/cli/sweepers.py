@@ -1,8 +1,13 @@
-"""All sweepers of an application, put together for the balancer."""
+"""All sweepers of an application, put together for the balancer; `slackwater sweepers` shows what they did."""
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
+from typing import Any
+
+import click
+from rich.console import Console
 
 from slackwater.adapters.brokers import open_gauge
 from slackwater.adapters.brokers.recovery import open_recovery
@@ -10,7 +15,10 @@ from slackwater.adapters.brokers.results import CeleryResults
 from slackwater.adapters.brokers.whereabouts import Whereabouts
 from slackwater.adapters.celery.canary import sender_of
 from slackwater.app import Slackwater
+from slackwater.cli.main import load_shared
+from slackwater.cli.tables import print_table
 from slackwater.core.dead_letter import Flood
+from slackwater.core.sweep import Sweep
 from slackwater.engine.breaker import Breaker
 from slackwater.engine.canaries import Canaries
 from slackwater.engine.housekeeping import LateHolds, Retention, StuckOccurrences
@@ -21,6 +29,36 @@ from slackwater.engine.sweeping import QueryAndCount, Round, Sweepers
 DRAIN_EVERY = timedelta(seconds=1)
 BUNDLES_EVERY = timedelta(seconds=5)
 RETENTION_EVERY = timedelta(hours=1)
+CLOSED_SHOWN = 20
+
+
+@click.command(name="sweepers", help="What each sweeper did last, and the groups and chords that were closed.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document for machines.")
+@click.pass_context
+def command(context: click.Context, *, as_json: bool) -> None:
+    """Show the sweepers' latest rounds."""
+    sw = load_shared(context)
+    sw.store.check()
+    rounds, closed = sw.store.sweeps.all(), sw.store.bundles.closed(limit=CLOSED_SHOWN)
+    if as_json:
+        bundles: list[dict[str, Any]] = [
+            {"id": one.id, "state": one.state, "reason": one.reason, "closed_at": one.closed_at} for one in closed
+        ]
+        shown = {"sweepers": [vars(one) for one in rounds], "closed": bundles}
+        click.echo(json.dumps(shown, indent=2, default=str))
+        return
+    if not rounds:
+        click.echo("no sweeper has done a round; a balancer runs them")
+    else:
+        heads = ("sweeper", "at", "found", "recovered", "note")
+        print_table(Console(), heads, [_cells(one) for one in rounds])
+    for bundle in closed:
+        click.echo(f"{bundle.id}  {bundle.closed_at:%d %b %H:%M:%S}Z  {bundle.state}  {bundle.reason}")
+
+
+def _cells(one: Sweep) -> tuple[str, ...]:
+    said = f"failed: {one.error}" if one.error else one.note
+    return (one.sweeper, f"{one.at:%d %b %H:%M:%S}Z", str(one.found_count), str(one.recovered_count), said)
 
 
 def sweepers_of(sw: Slackwater) -> Sweepers:

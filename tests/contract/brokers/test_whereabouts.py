@@ -34,7 +34,7 @@ def test_valkey_names_what_waits_and_what_is_in_somebodys_hands(valkey_broker: B
     queue, other = valkey_broker.queue(), valkey_broker.queue()
     looking = look(valkey_broker.app, queue, other)
     assert looking.placed() == frozenset()
-    jobs = {valkey_broker.publish(queue, priority=priority) for priority in (0, 9)} | {valkey_broker.publish(other)}
+    jobs = frozenset([*(valkey_broker.publish(queue, priority=each) for each in (0, 9)), valkey_broker.publish(other)])
     with valkey_broker.app.connection_for_read() as connection:
         channel: Any = connection.channel()
         channel.basic_get(queue)
@@ -48,7 +48,7 @@ def test_valkey_does_not_tell_where_more_waits_than_is_listed(
     monkeypatch.setattr(whereabouts, "LISTED", 2)
     queue = valkey_broker.queue()
     looking = look(valkey_broker.app, queue)
-    jobs = {valkey_broker.publish(queue) for _ in range(2)}
+    jobs = frozenset(valkey_broker.publish(queue) for _ in range(2))
     assert looking.placed() == jobs
     valkey_broker.publish(queue)
     assert looking.placed() is None
