@@ -11,6 +11,8 @@ from slackwater.core.job import JobState
 
 NAMED = 5
 """How many missing jobs a reason names."""
+NOTICE = timedelta(minutes=5)
+"""So long before its results may be gone a bundle counts as late: from then on that a job has none proves nothing."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class Bundle:
         callback: The body's signature as JSON, whose end is told through it; None for a group.
         noted_at: When it was published (run clock).
         start_by: Last instant at which any of its jobs may start for the first time (calendar clock); None for none.
-        kept_until: When its results, and a chord's count of them, are gone (run clock); None for never.
+        kept_until: From when on its results, or a chord's count of them, may be gone (run clock); None for never.
         blame: Why it cannot complete any more; empty while it can.
     """
 
@@ -128,7 +130,7 @@ class Seen:
 
     def _is_late(self, bundle: Bundle) -> bool:
         late = bundle.start_by is not None and bundle.start_by + self.grace < self.calendar
-        return late or (bundle.kept_until is not None and bundle.kept_until < self.run)
+        return late or (bundle.kept_until is not None and bundle.kept_until - NOTICE < self.run)
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,7 @@ class Goes:
 
 @dataclass(frozen=True)
 class Over:
-    """All that is waited for has ended."""
+    """All that is waited for has ended; or nobody can tell any more."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +161,8 @@ Standing = Goes | Over | Missing
 
 def judge(bundle: Bundle, seen: Seen) -> Standing:
     """Decide how a bundle stands at one look; what is missing at one look alone may be on its way."""
+    if bundle.kept_until is not None and bundle.kept_until < seen.run:
+        return Over()
     if bundle.body is not None and seen.has_ended(bundle.body):
         return Over()
     waited_for = [member for member in bundle.members if not seen.has_ended(member)]

@@ -151,6 +151,31 @@ def test_a_chain_in_a_chord_of_which_celery_itself_drops_a_job_fails(ward: Ward)
     assert ward.meta(ended.id)["status"] == "FAILURE"
 
 
+@pytest.mark.parametrize("how", ["fails", "is_revoked", "is_dropped"])
+def test_what_the_guard_or_celery_ends_needs_no_sweeper(ward: Ward, how: str) -> None:
+    bad = {
+        "fails": ward.tasks["heavy.fail"].si(),
+        "is_revoked": good(ward, "bad"),
+        "is_dropped": good(ward, "bad").set(expires=0.001),
+    }[how].set(task_id=f"{how}-1")
+    inner = chord([good(ward), bad], good(ward, "inner body"))
+    drain = ward.sw.broker_letters()
+    with ward.worker("one"):
+        held_up = ward.tasks["heavy.wait_at_gate"].delay("gate").id
+        eventually(lambda: ward.runs(held_up))
+        ended: Any = chord(
+            [chain(good(ward), inner, good(ward, "after")), good(ward)], good(ward, "body")
+        ).apply_async()
+        if how == "is_revoked":
+            ward.sw.app.control.revoke(f"{how}-1")
+        ward.open("gate")
+        eventually(
+            lambda: drain() >= 0 and ward.meta(ended.id)["status"] == "FAILURE", otherwise=lambda: ward.said("one")
+        )
+    assert f"Dependency {how}-1 raised" in str(ward.meta(ended.id)["result"])
+    assert not ward.runs(ended.id)
+
+
 def test_without_a_look_into_the_queues_it_is_closed_once_its_window_is_over(ward: Ward) -> None:
     header = ward.header(start_by=ward.sw.clock.calendar() + timedelta(seconds=20))
     members = [lost(ward, "lost-1").set(headers=header), good(ward).set(headers=header)]

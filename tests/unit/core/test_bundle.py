@@ -76,8 +76,8 @@ def test_where_nobody_can_tell_it_goes_on_until_it_is_too_late() -> None:
     assert judge(windowed, seen(known=False, later=minutes(45))) == Goes()
     assert judge(windowed, seen(known=False, later=minutes(46))) == Missing((A,))
     kept = bundle(A, kept_until=NOON + hours(24))
-    assert judge(kept, seen(known=False, later=hours(24))) == Goes()
-    assert judge(kept, seen(known=False, later=hours(25))) == Missing((A,))
+    assert judge(kept, seen(known=False, later=hours(23))) == Goes()
+    assert judge(kept, seen(known=False, later=hours(24) - minutes(4))) == Missing((A,))
     assert judge(PAIR, seen(known=False, later=timedelta(days=99))) == Goes()
 
 
@@ -89,7 +89,13 @@ def test_where_nobody_can_tell_a_body_that_runs_is_never_too_late(state: str) ->
 def test_what_goes_to_another_queue_is_never_missing_by_a_look_at_the_lanes() -> None:
     elsewhere = bundle(member("a", placed=False), kept_until=NOON + hours(24))
     assert judge(elsewhere, seen()) == Goes()
-    assert judge(elsewhere, seen(later=hours(25))) == Missing(elsewhere.members)
+    assert judge(elsewhere, seen(later=hours(24) - minutes(4))) == Missing(elsewhere.members)
+
+
+def test_once_its_results_may_be_gone_nobody_can_tell_and_it_is_over() -> None:
+    kept = bundle(A, B, body="c", kept_until=NOON + hours(24))
+    assert judge(kept, seen(later=hours(24))) == Missing((A, B))
+    assert judge(kept, seen(later=hours(25))) == Over()
 
 
 def test_the_reason_names_where_each_got_stuck_and_at_most_five() -> None:

@@ -157,11 +157,11 @@ class Bundler:
         return self.lane_of(task) is not None and bool(getattr(known, "acks_late", False))
 
     def _kept_for(self) -> timedelta | None:
+        """Return after how long the first result, or a chord's count, may be gone; None for never."""
         conf: Any = self.app.conf
-        given = conf.result_expires if conf.result_chord_expires is None else conf.result_chord_expires
-        if given is None:
-            return None
-        return given if isinstance(given, timedelta) else timedelta(seconds=float(given)) or None
+        given = (conf.result_expires, conf.result_failure_expires, conf.result_chord_expires)
+        spans = [one if isinstance(one, timedelta) else timedelta(seconds=float(one)) for one in given if one]
+        return min(spans, default=None)
 
     def _memory(self) -> _Memory:
         memory: _Memory | None = getattr(self._thread, "memory", None)
