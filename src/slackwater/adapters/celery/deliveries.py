@@ -113,7 +113,7 @@ class Deliveries:
             # Arguments that the task does not take: its body says so best.
             log.warning("no name for key or lease", job=call.delivery.job, task=call.delivery.task, error=str(error))
             return None
-        if ask is None or ask.lease is None:
+        if ask is None or ask.lease is None or call.request is None:
             return ask
         return replace(ask, lane=self.letters.lane_of(ask.task), message=waiting(call.request))
 
