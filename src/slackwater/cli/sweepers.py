@@ -27,7 +27,7 @@ from slackwater.engine.stuck_bundles import StuckBundles
 from slackwater.engine.sweeping import QueryAndCount, Round, Sweepers
 
 DRAIN_EVERY = timedelta(seconds=1)
-BUNDLES_EVERY = timedelta(seconds=5)
+BUNDLES_EVERY = timedelta(seconds=10)
 RETENTION_EVERY = timedelta(hours=1)
 CLOSED_SHOWN = 20
 

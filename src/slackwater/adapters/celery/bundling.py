@@ -26,6 +26,8 @@ log = structlog.get_logger("slackwater.bundles")
 AnyResult: Any = GroupResult
 REMEMBERED = 50_000
 """Jobs of bundles that a thread remembers while it publishes them; of a larger one the first are not `placed`."""
+REMEMBERED_BODIES = 1_000
+"""Chords around each other, or side by side in one group, whose bodies a thread remembers."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +50,12 @@ class _Memory:
 
     def keep_callback(self, group: str, callback: Mapping[str, Any]) -> None:
         self.callbacks[group] = callback
-        _bound(self.callbacks)
+        _bound(self.callbacks, REMEMBERED_BODIES)
 
 
-def _bound(kept: OrderedDict[str, Any]) -> None:
+def _bound(kept: OrderedDict[str, Any], most: int = REMEMBERED) -> None:
     # What is left of a publish that failed must not stay for ever.
-    if len(kept) > REMEMBERED:
+    if len(kept) > most:
         kept.popitem(last=False)
 
 
@@ -105,6 +107,10 @@ class Bundler:
             memory.keep_callback(str(group), chord)
         for signature in (*(chain or ()), *((chord,) if chord else ())):
             self._remember(memory, signature, start_by)
+
+    def forget(self) -> None:
+        """Forget what this thread has published: the next links of chains and chords' bodies, of no group made here."""
+        self._thread.memory = None
 
     def _remember(self, memory: _Memory, signature: Mapping[str, Any], start_by: datetime | None) -> None:
         options = signature.get("options") or {}

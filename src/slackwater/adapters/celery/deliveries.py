@@ -20,6 +20,7 @@ from celery.app.trace import TraceInfo, trace_ok_t
 from celery.exceptions import Reject
 
 from slackwater.adapters.celery.bodies import Body, running
+from slackwater.adapters.celery.bundling import Bundler
 from slackwater.adapters.celery.counting import NotStarted
 from slackwater.adapters.celery.ends import Ends
 from slackwater.adapters.celery.letters import Letters, waiting
@@ -52,6 +53,7 @@ class Deliveries:
         ends: Ends jobs without their body.
         letters: Keeps dead letters and waiting jobs.
         successors: Holds back what bodies send under their own id.
+        bundler: Notes the groups and chords that bodies publish.
         boot: Returns this worker process's id.
         lease_lives_for: Time-to-live of leases.
     """
@@ -63,6 +65,7 @@ class Deliveries:
     ends: Ends
     letters: Letters
     successors: Successors
+    bundler: Bundler
     boot: Callable[[], UUID]
     lease_lives_for: timedelta
 
@@ -195,6 +198,7 @@ class Deliveries:
         with self.successors.held() as held, running(body):
             ended = call.tracer(job, call.args, call.kwargs, call.request)
         unsent = send_all(held)
+        self.bundler.forget()
         if unsent is None:
             return ended
         log.warning("successor not sent", job=job, task=task, error=str(unsent.error), again=unsent.again)

@@ -79,6 +79,9 @@ class Delivering:
             ends=ends,
             pending_for=settings.pending_for,
         )
+        bundler = Bundler(
+            app=self.app, store=self.store, clock=self.clock, lane_of=self.lane_of, wanted=settings.watch_bundles
+        )
         self.seam = Seam(
             app=self.app,
             clock=self.clock,
@@ -89,13 +92,7 @@ class Delivering:
             keep=letters.keep,
             is_taken=self.announcer.is_taken,
             has_key=has_key_here,
-            bundler=Bundler(
-                app=self.app,
-                store=self.store,
-                clock=self.clock,
-                lane_of=self.lane_of,
-                wanted=settings.watch_bundles,
-            ),
+            bundler=bundler,
         )
         self.deliveries = Deliveries(
             lanes=self.lanes,
@@ -105,6 +102,7 @@ class Delivering:
             ends=ends,
             letters=letters,
             successors=successors,
+            bundler=bundler,
             boot=lambda: boot_of(self.app),
             lease_lives_for=settings.lease_lives_for,
         )

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from celery import Celery, chain, chord, group
-from tests.unit.adapters.celery.conftest import NOON
+from tests.unit.adapters.celery.conftest import NOON, Application
 
 from slackwater import Lane, Settings, Slackwater, hours
 from slackwater.adapters.memory import MemoryStore
@@ -146,3 +146,20 @@ def test_a_store_that_is_away_does_not_keep_a_group_from_being_published(make_ap
     serve = application(make_app, Away()).tasks["serve"]
     result: Any = group(serve.si(1), serve.si(2)).apply_async()
     assert len(result.children) == 2
+
+
+def test_a_worker_remembers_nothing_from_one_job_to_the_next(make_application: Callable[..., Application]) -> None:
+    application = make_application()
+    bundler = application.sw._delivering.seam.bundler
+    link = {"task": "serve", "options": {"task_id": "b", "group_id": "g", "chord": {"task": "report", "options": {}}}}
+    kept: list[int] = []
+
+    def body(_task: Any) -> None:
+        # As Celery's tracer publishes the next link of a chain whose last is a group's.
+        bundler.sent({"id": "a", "task": "serve"}, {"chain": [link]}, None)
+        kept.append(len(bundler._memory().sent))
+
+    application.deliver(application.add("serve", body))
+    assert kept == [2]
+    assert not bundler._memory().sent
+    assert not bundler._memory().callbacks
