@@ -93,6 +93,7 @@ class Slackwater:
         delivering = Delivering(
             app=app,
             lanes=self.lanes,
+            queues=self.queues,
             lane_of=self.lane_of,
             store=lambda: self.store,
             clock=self.clock,

@@ -34,8 +34,8 @@ class Member:
 
     Attributes:
         links: In the order in which they run; the end of the last is the member's.
-        placed: All of them go to lanes' queues, stay unacknowledged while they run, and have no ETA: so what is in no
-            queue and in nobody's hands is nowhere.
+        placed: All of them go to lanes' queues, and stay unacknowledged until they have ended: so what is in no queue
+            and in nobody's hands is nowhere.
     """
 
     links: tuple[Link, ...]

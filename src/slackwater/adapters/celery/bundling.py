@@ -19,7 +19,6 @@ from celery.result import GroupResult
 from kombu.utils import json
 
 from slackwater.core.bundle import Bundle, Link, Member
-from slackwater.errors import StoreUnavailable
 from slackwater.ports import Clock, Store
 
 log = structlog.get_logger("slackwater.bundles")
@@ -68,6 +67,7 @@ class Bundler:
         store: Gives the store.
         clock: The two clocks.
         lane_of: Lane of a task, by its name.
+        queues: The lanes' queues.
         wanted: Bundles are noted at all.
     """
 
@@ -75,6 +75,7 @@ class Bundler:
     store: Callable[[], Store]
     clock: Clock
     lane_of: Callable[[str], str | None]
+    queues: frozenset[str]
     wanted: bool
     _thread: threading.local = field(default_factory=threading.local, init=False)
 
@@ -94,15 +95,27 @@ class Bundler:
 
         self.app.__dict__["GroupResult"] = NotedGroupResult
 
-    def sent(self, headers: Mapping[str, Any], embed: Mapping[str, Any], start_by: datetime | None) -> None:
-        """Remember a message that was published, if it belongs to a group, with all that follows it."""
+    def sent(
+        self,
+        headers: Mapping[str, Any],
+        embed: Mapping[str, Any],
+        options: Mapping[str, Any],
+        start_by: datetime | None,
+    ) -> None:
+        """Remember a message that was published, if it belongs to a group, with all that follows it.
+
+        Args:
+            headers: Its own.
+            embed: What is linked to it, as its body carries it.
+            options: What it was published with: queue, or exchange and routing key.
+            start_by: Its window's end (calendar clock); None for none.
+        """
         group, chain, chord = headers.get("group"), embed.get("chain"), embed.get("chord")
         if not self.wanted or (group is None and not any(_group_of(one) for one in chain or ())):
             return
         memory = self._memory()
         task = str(headers["task"])
-        placed = self._is_placed(task) and headers.get("eta") is None
-        memory.keep(str(headers["id"]), _Sent(task, placed, start_by))
+        memory.keep(str(headers["id"]), _Sent(task, self._is_placed(task, options), start_by))
         if group is not None and chord:
             memory.keep_callback(str(group), chord)
         for signature in (*(chain or ()), *((chord,) if chord else ())):
@@ -118,7 +131,7 @@ class Bundler:
             memory.keep_callback(group, options["chord"])
             self._remember(memory, options["chord"], start_by)
         for link in _jobs_of(signature):
-            memory.keep(link.job, _Sent(link.task, self._is_placed(link.task), start_by))
+            memory.keep(link.job, _Sent(link.task, self._is_placed(link.task, options), start_by))
         for following in options.get("chain") or ():
             self._remember(memory, following, start_by)
 
@@ -143,7 +156,7 @@ class Bundler:
             memory.sent.pop(link.job, None)
         try:
             self.store().bundles.note([bundle])
-        except StoreUnavailable as error:
+        except Exception as error:  # noqa: BLE001  # the group is published: no store's trouble may say otherwise
             log.warning("not noted, and not watched", bundle=bundle.id, kind=bundle.kind, error=str(error))
 
     def _member(self, memory: _Memory, leaf: Any) -> Member:
@@ -155,12 +168,17 @@ class Bundler:
     def _body(self, callback: Mapping[str, Any]) -> Member:
         links = tuple(_jobs_of(callback))
         # A chain as body, whose first job has no id before it is published, is seen nowhere until then.
-        whole = callback.get("subtask_type") != "chain"
-        return Member(links=links, placed=whole and all(self._is_placed(link.task) for link in links))
+        whole, options = callback.get("subtask_type") != "chain", callback.get("options") or {}
+        return Member(links=links, placed=whole and all(self._is_placed(link.task, options) for link in links))
 
-    def _is_placed(self, task: str) -> bool:
+    def _is_placed(self, task: str, options: Mapping[str, Any]) -> bool:
         known: Any = self.app.tasks.get(task)
-        return self.lane_of(task) is not None and bool(getattr(known, "acks_late", False))
+        if self.lane_of(task) is None or not getattr(known, "acks_late", False):
+            return False
+        queue = options.get("queue")
+        if queue is not None:
+            return str(getattr(queue, "name", queue)) in self.queues
+        return options.get("routing_key") is None and options.get("exchange") is None
 
     def _kept_for(self) -> timedelta | None:
         """Return after how long the first result, or a chord's count, may be gone; None for never."""

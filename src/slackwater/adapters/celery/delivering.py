@@ -33,6 +33,7 @@ class Delivering:
     Attributes:
         app: The application.
         lanes: Its lanes, by name.
+        queues: Their queues, by lane.
         lane_of: Lane of a task, by its name.
         store: Gives the store, opened in the process that asks.
         clock: The two clocks.
@@ -41,6 +42,7 @@ class Delivering:
 
     app: Celery
     lanes: Mapping[str, Lane]
+    queues: Mapping[str, str]
     lane_of: Callable[[str], str | None]
     store: Callable[[], Store]
     clock: Clock
@@ -80,7 +82,12 @@ class Delivering:
             pending_for=settings.pending_for,
         )
         bundler = Bundler(
-            app=self.app, store=self.store, clock=self.clock, lane_of=self.lane_of, wanted=settings.watch_bundles
+            app=self.app,
+            store=self.store,
+            clock=self.clock,
+            lane_of=self.lane_of,
+            queues=frozenset(self.queues.values()),
+            wanted=settings.watch_bundles,
         )
         self.seam = Seam(
             app=self.app,

@@ -278,7 +278,7 @@ def _send(
     elif seam.is_taken(sending):
         return
     sending.hand_over(producer)
-    seam.bundler.sent(message.headers, message.body[2], mark.start_by)
+    seam.bundler.sent(message.headers, message.body[2], sending.options, mark.start_by)
 
 
 def _as_request(headers: dict[str, Any], body: tuple[Any, Any, dict[str, Any]]) -> dict[str, Any]:

@@ -26,7 +26,8 @@ def application(make_app: MakeApp, store: Any, *, watch: bool = True) -> Any:
     # What a chord needs of a backend, without one that counts.
     app.backend.apply_chord = app.backend.set_chord_size = lambda *_, **__: None
     Slackwater(app, store=store, lanes=[Lane("till", slots=1)], settings=Settings(watch_bundles=watch))
-    for name, options in {"serve": {"lane": "till"}, "report": {"lane": "till"}, "elsewhere": {}}.items():
+    tasks: dict[str, Any] = {"serve": {"lane": "till"}, "report": {"lane": "till"}, "elsewhere": {}}
+    for name, options in (tasks | {"hasty": {"lane": "till", "acks_late": False}}).items():
         app.task(name=name, shared=False, **options)(body)
     return app
 
@@ -90,14 +91,15 @@ def test_a_chord_in_a_chain_in_a_chord_is_followed_through_its_body(make_app: Ma
     assert all(each.placed for each in one.members)
 
 
-def test_what_goes_to_no_lane_or_has_an_eta_is_not_placed(make_app: MakeApp, store: MemoryStore) -> None:
+def test_what_goes_to_no_lane_or_is_acknowledged_early_is_not_placed(make_app: MakeApp, store: MemoryStore) -> None:
     app = application(make_app, store)
-    serve, elsewhere = app.tasks["serve"], app.tasks["elsewhere"]
+    serve, elsewhere, hasty = app.tasks["serve"], app.tasks["elsewhere"], app.tasks["hasty"]
+    away = serve.si(6).set(queue="away")
     group(
-        serve.si(1), elsewhere.si(2), serve.si(3).set(countdown=60), chain(serve.si(4), elsewhere.si(5))
+        serve.si(1), elsewhere.si(2), hasty.si(3), chain(serve.si(4), elsewhere.si(5)), away, chain(serve.si(7), away)
     ).apply_async()
     [one] = noted(store)
-    assert [each.placed for each in one.members] == [True, False, False, False]
+    assert [each.placed for each in one.members] == [True, *[False] * 5]
 
 
 def test_a_body_that_is_a_group_is_all_its_jobs_and_one_that_is_a_chain_is_not_placed(
@@ -138,10 +140,11 @@ def test_nothing_is_noted_of_plain_jobs_and_chains_or_where_nobody_wants_it(
     assert noted(store) == []
 
 
-def test_a_store_that_is_away_does_not_keep_a_group_from_being_published(make_app: MakeApp) -> None:
+@pytest.mark.parametrize("trouble", [StoreUnavailable("the store is away", where="here"), LookupError("no table")])
+def test_no_trouble_with_the_store_keeps_a_group_from_being_published(make_app: MakeApp, trouble: Exception) -> None:
     class Away:
         def __getattr__(self, name: str) -> Any:
-            raise StoreUnavailable("the store is away", where="here")
+            raise trouble
 
     serve = application(make_app, Away()).tasks["serve"]
     result: Any = group(serve.si(1), serve.si(2)).apply_async()
@@ -156,7 +159,7 @@ def test_a_worker_remembers_nothing_from_one_job_to_the_next(make_application: C
 
     def body(_task: Any) -> None:
         # As Celery's tracer publishes the next link of a chain whose last is a group's.
-        bundler.sent({"id": "a", "task": "serve"}, {"chain": [link]}, None)
+        bundler.sent({"id": "a", "task": "serve"}, {"chain": [link]}, {}, None)
         kept.append(len(bundler._memory().sent))
 
     application.deliver(application.add("serve", body))
