@@ -14,6 +14,7 @@ from celery import Celery
 from slackwater.adapters.brokers.dead_letters import Drain
 from slackwater.adapters.celery import checks
 from slackwater.adapters.celery.broker_letters import BrokerLetters
+from slackwater.adapters.celery.bundle_ends import BundleEnds
 from slackwater.adapters.celery.canary import add_canary
 from slackwater.adapters.celery.configuration import (
     configure,
@@ -23,6 +24,7 @@ from slackwater.adapters.celery.delivering import Delivering
 from slackwater.adapters.celery.fan_out import AnyTask, FanOut, FanOuts
 from slackwater.adapters.celery.fence import Fence, fence_here, fenced
 from slackwater.adapters.celery.guarding import GuardedRegistry
+from slackwater.adapters.celery.lost_jobs import LostInTransit
 from slackwater.adapters.celery.publishing import Listener, install
 from slackwater.adapters.celery.worker_life import WorkerLife
 from slackwater.adapters.clock import SystemClock
@@ -91,6 +93,7 @@ class Slackwater:
         delivering = Delivering(
             app=app,
             lanes=self.lanes,
+            queues=self.queues,
             lane_of=self.lane_of,
             store=lambda: self.store,
             clock=self.clock,
@@ -279,6 +282,15 @@ class Slackwater:
     def expire_held(self, held: Held) -> None:
         """End a held job whose `start_by` has passed, for whoever waits on its result."""
         self._delivering.letters.expire(held)
+
+    def lost_jobs(self) -> LostInTransit:
+        """Return what acts on jobs that were lost while under way."""
+        parts = self._delivering
+        return LostInTransit(app=self.app, clock=self.clock, runs=parts.runs, ends=parts.ends)
+
+    def bundle_ends(self) -> BundleEnds:
+        """Return what ends the jobs that a group or chord waits for in vain."""
+        return BundleEnds(app=self.app)
 
     def adopt_schedule(self, since: datetime | None = None) -> tuple[str, ...]:
         """Count the entries that the store has not seen before from an instant on; it knows the others already.

@@ -8,6 +8,7 @@
     ├── BrokerUnavailable      the broker does not answer; `outcome_unknown` tells whether something may have been sent
     ├── StaleFence             another job has the lease by now; nothing may be committed
     ├── PoisonedJob            a job was taken out of circulation: its body never came to an end
+    ├── LostJob                nobody will ever end a job of a group or chord, as nobody has its message
     └── LocalServiceError      an embedded server, a child process or a run folder failed
 
 Each is one sentence: what, where, and the remedy; its facts are attributes. Outcomes that are to be expected (a job
@@ -81,6 +82,10 @@ class StaleFence(SlackwaterError):
 
 class PoisonedJob(SlackwaterError):
     """A job was taken out of circulation: its body was started as often as allowed, and never came to an end."""
+
+
+class LostJob(SlackwaterError):
+    """Nobody will ever end a job of a group or chord: its message is nowhere. Stands in its result, for who waits."""
 
 
 class LocalServiceError(SlackwaterError):

@@ -13,6 +13,7 @@ from slackwater.errors import ConfigurationError
 
 PREFIX = "SLACKWATER_"
 _COUNTS = ("publish_batch", "full_letters_per_cause", "flood_count", "rabbitmq_delivery_limit")
+_FLAGS = {"0": False, "no": False, "false": False, "1": True, "yes": True, "true": True}
 _TEXTS = ("store_url", "rabbitmq_management_url")
 _NOT_OURS = ("SLACKWATER_TEST_",)
 
@@ -45,6 +46,10 @@ class Settings:
         pending_for: How long a job that was announced and has not begun keeps its like from being published.
         feed_every: How often a worker looks for jobs in the store whose time has come.
         stuck_after: How long after `start_by` (calendar clock) an occurrence's last endings may still be told.
+        watch_bundles: Groups and chords are noted in the store when they are published, one statement each, so that one
+            that cannot complete is closed.
+        lost_after: How long the lease of a job that is under way must have ended, before the job is started again from
+            the store; never before a dead worker's messages had their time to come back.
         keys_kept_for: Ended keys and runs are deleted after that long; a key does not make a later repeat harmless.
         letters_kept_for: Dead letters are deleted after that long.
         flood_count: So many dead letters of one lane and cause within a minute, and nearly all that end: a pause.
@@ -77,6 +82,8 @@ class Settings:
     pending_for: timedelta = timedelta(hours=1)
     feed_every: timedelta = timedelta(seconds=1)
     stuck_after: timedelta = timedelta(minutes=15)
+    lost_after: timedelta = timedelta(minutes=1)
+    watch_bundles: bool = True
     keys_kept_for: timedelta = timedelta(days=7)
     letters_kept_for: timedelta = timedelta(days=30)
     flood_count: int = 50
@@ -108,6 +115,11 @@ class Settings:
         """Return within what time a worker that stands still, and whose connection does not end, is found."""
         return self.presence_lives_for + self.frozen_after
 
+    @property
+    def nothing_returns_after(self) -> timedelta:
+        """Return how long after a worker's death its messages may still come back by themselves."""
+        return max(self.lost_after, self.found_within + 2 * self.sweep_every)
+
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Self:
         """Read `SLACKWATER_*`: spans in seconds, the tempo as `str(Tempo)` writes it.
@@ -132,6 +144,8 @@ def _unknown(name: str, known: Mapping[str, str]) -> str:
 
 
 def _read(variable: str, name: str, text: str) -> Tempo | timedelta | int | str:
+    if name == "watch_bundles":
+        return _flag(variable, text)
     if name in _TEXTS:
         return text
     try:
@@ -142,3 +156,9 @@ def _read(variable: str, name: str, text: str) -> Tempo | timedelta | int | str:
         return timedelta(seconds=float(text))
     except (ValueError, OverflowError) as error:
         raise ConfigurationError(f"environment: {variable}={text!r}: {error}") from error
+
+
+def _flag(variable: str, text: str) -> bool:
+    if text.lower() not in _FLAGS:
+        raise ConfigurationError(f"environment: {variable}={text!r}: give 1 or 0")
+    return _FLAGS[text.lower()]

@@ -15,6 +15,8 @@ from slackwater.adapters.memory import MemoryStore
 from slackwater.adapters.postgres import PostgresStore
 from slackwater.core.admission import Ask, KeyRule, LeaseRule, WhenTaken
 from slackwater.core.job import JobState
+from slackwater.core.message import Held, Message
+from slackwater.core.under_way import Start
 from slackwater.ports import Store
 from slackwater.ports.delivery import Announcement, Begun, Finish
 
@@ -30,6 +32,9 @@ KEYS = st.builds(
 LEASES = st.builds(
     LeaseRule, name=NAMES, when_taken=st.sampled_from(WhenTaken), lives_for=st.just(timedelta(minutes=9))
 )
+MESSAGE = Message(
+    job="", task="t", queue="till", headers={}, body=b"", content_type="text/plain", content_encoding="utf-8"
+)
 ASKS = st.builds(
     Ask,
     job=JOBS,
@@ -40,6 +45,8 @@ ASKS = st.builds(
     released=st.booleans(),
     key=st.none() | KEYS,
     lease=st.none() | LEASES,
+    lane=st.just("till"),
+    message=st.none() | st.just(MESSAGE),
 )
 TURNS = st.integers(0, 9)
 ACTS = st.one_of(
@@ -49,6 +56,7 @@ ACTS = st.one_of(
     st.tuples(st.just("hand_back"), st.lists(st.tuples(JOBS, st.integers(0, 2)), max_size=3)),
     st.tuples(st.just("lapse"), st.tuples(st.sampled_from([1, 2]), st.lists(JOBS, max_size=2))),
     st.tuples(st.just("lapse_all"), st.sampled_from([1, 2])),
+    st.tuples(st.just("take_back"), st.tuples(JOBS, st.integers(0, 2), st.integers(1, 3), NAMES)),
 )
 
 
@@ -106,18 +114,35 @@ class _Place:
     def lapse_all(self, given: int) -> None:
         self._store.runs.lapse_all(self._boot(given))
 
+    def take_back(self, given: tuple[str, int, int, str]) -> object:
+        job, tries, attempt, lease = given
+        held = Held(
+            message=replace(MESSAGE, job=self._of(job)),
+            lane="till",
+            tries=tries,
+            not_before=NOON,
+            waits_for=self._of(lease),
+            reason="lost",
+            held_at=NOON,
+        )
+        return self._plain(list(self._store.holds.take_back({Start(self._of(job), tries, attempt): held})))
+
     def all(self) -> object:
         runs = self._store.runs.runs([self._of(job) for job in "abc"])
         keys = [self._store.runs.key(self._of(name)) for name in "xy"]
         leases = [self._store.runs.lease(self._of(name)) for name in "xy"]
         held = [None if one is None else (one.job, str(one.boot)[-1], self._numbers[one.fence]) for one in leases]
-        return self._plain((sorted(map(str, runs.values())), keys, held))
+        kept = sorted(map(str, self._store.runs.under_way([self._of(job) for job in "abc"]).values()))
+        leaseless = [one for one in self._store.runs.leaseless(limit=100_000) if one.job.startswith(self._own)]
+        waiting = sorted(self._store.holds.find([self._of(job) for job in "abc"]))
+        return self._plain((sorted(map(str, runs.values())), keys, held, kept, leaseless, waiting))
 
     def _ask(self, one: Ask) -> Ask:
         return replace(
             one,
             job=self._of(one.job),
             boot=self._boot(one.boot.int),
+            message=None if one.message is None else replace(one.message, job=self._of(one.job)),
             key=None if one.key is None else replace(one.key, name=self._of(one.key.name)),
             lease=None if one.lease is None else replace(one.lease, name=self._of(one.lease.name)),
         )

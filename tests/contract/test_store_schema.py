@@ -22,12 +22,12 @@ from slackwater.core.reading import LaneReading
 from slackwater.errors import ConfigurationError, SchemaOutdated
 
 NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
-THIRD_REVISION = """
+FOURTH_REVISION = """
 from alembic import op
-revision, down_revision, branch_labels, depends_on = "0003", "0002", None, None
+revision, down_revision, branch_labels, depends_on = "0004", "0003", None, None
 
 def upgrade() -> None:
-    op.execute("CREATE TABLE of_the_third_version ()")
+    op.execute("CREATE TABLE of_the_fourth_version ()")
 """
 MIGRATE_WHEN_TOLD = """
 import sys
@@ -57,7 +57,7 @@ def database(postgres_url: str, schema: str) -> Iterator[Database]:
 def newer_scripts(tmp_path: Path) -> Path:
     scripts = tmp_path / "100% newer"
     shutil.copytree(SCRIPTS, scripts, ignore=shutil.ignore_patterns("__pycache__"))
-    (scripts / "versions" / "0003_third.py").write_text(THIRD_REVISION)
+    (scripts / "versions" / "0004_fourth.py").write_text(FOURTH_REVISION)
     return scripts
 
 
@@ -101,11 +101,11 @@ def test_older_tables_are_outdated_until_they_are_migrated(database: Database, n
     Schema(database).migrate()
     newer = Schema(database, scripts=newer_scripts)
 
-    with pytest.raises(SchemaOutdated, match="version 0002, older than this program's 0003; run `slackwater migrate`"):
+    with pytest.raises(SchemaOutdated, match="version 0003, older than this program's 0004; run `slackwater migrate`"):
         newer.check()
     newer.migrate()
     newer.check()
-    assert "of_the_third_version" in tables_of(database)
+    assert "of_the_fourth_version" in tables_of(database)
 
 
 def test_newer_tables_are_outdated_and_left_as_they_are(database: Database, newer_scripts: Path) -> None:
@@ -113,14 +113,14 @@ def test_newer_tables_are_outdated_and_left_as_they_are(database: Database, newe
     before = tables_of(database)
 
     for act in (Schema(database).check, Schema(database).migrate):
-        with pytest.raises(SchemaOutdated, match=r"version 0003, newer than this program's 0002.*`slackwater migrate`"):
+        with pytest.raises(SchemaOutdated, match=r"version 0004, newer than this program's 0003.*`slackwater migrate`"):
             act()
     assert tables_of(database) == before
 
 
 def test_a_migration_that_fails_leaves_nothing_behind(database: Database, newer_scripts: Path) -> None:
-    third = newer_scripts / "versions" / "0003_third.py"
-    third.write_text(THIRD_REVISION.replace("TABLE of_the_third_version ()", "TABLE occurrences ()"))
+    third = newer_scripts / "versions" / "0004_fourth.py"
+    third.write_text(FOURTH_REVISION.replace("TABLE of_the_fourth_version ()", "TABLE occurrences ()"))
 
     with pytest.raises(ProgrammingError, match="already exists"):
         Schema(database, scripts=newer_scripts).migrate()

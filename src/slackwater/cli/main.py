@@ -23,7 +23,7 @@ EXIT_BAD_INPUT = 2
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
 
-COMMANDS = ("balancer", "dead", "migrate", "status", "up", "worker")
+COMMANDS = ("balancer", "dead", "migrate", "status", "sweepers", "up", "worker")
 
 
 class Refused(click.ClickException):

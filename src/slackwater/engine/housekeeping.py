@@ -88,7 +88,7 @@ class StuckOccurrences:
 
 @dataclass(frozen=True, kw_only=True)
 class Retention:
-    """Deletes what is too old to be asked for: runs, keys, free leases, dead letters."""
+    """Deletes what is too old to be asked for: runs, keys, free leases, dead letters, groups and chords."""
 
     store: Store
     clock: Clock
@@ -101,7 +101,10 @@ class Retention:
         counts: Sequence[int] = (
             self.store.runs.prune(before=now - self.keys_kept_for),
             self.store.dead_letters.prune(before=now - self.letters_kept_for),
+            self.store.bundles.prune(before=now - self.letters_kept_for),
         )
         return Sweep(
-            sweeper="retention", at=now, note=f"{counts[0]} runs, keys and leases, {counts[1]} dead letters deleted"
+            sweeper="retention",
+            at=now,
+            note=f"{counts[0]} runs, keys and leases, {counts[1]} dead letters, {counts[2]} groups and chords deleted",
         )

@@ -6,6 +6,7 @@ Each port has one suite of contract tests, which every adapter passes.
 """
 
 from slackwater.ports.broker import Gauge, Hands, Publisher, Recovery, Results
+from slackwater.ports.bundles import BundleStore, ClosedBundle
 from slackwater.ports.delivery import Announcement, Begun, Finish, RunStore
 from slackwater.ports.held import HoldStore
 from slackwater.ports.recovery import DeadLetterStore, LetterFilter, SweepStore
@@ -17,8 +18,10 @@ from slackwater.ports.time import Clock
 __all__ = [
     "Announcement",
     "Begun",
+    "BundleStore",
     "CanaryStore",
     "Clock",
+    "ClosedBundle",
     "DeadLetterStore",
     "Ending",
     "EndingStore",

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from slackwater.core.admission import Admission, Ask, Key, KeyRule, Lease, Run
 from slackwater.core.job import JobState
+from slackwater.core.under_way import Start, UnderWay
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +78,8 @@ class RunStore(Protocol):
         """Decide for each delivery with `core.admission.admit`, and write what was decided.
 
         A run of a job is written as running with its attempt; a key and a lease become the job's. A key that is
-        taken records the lease under which its job runs.
+        taken records the lease under which its job runs. What takes a lease and gives its message has that kept until
+        its end is told.
         """
         ...
 
@@ -152,6 +154,17 @@ class RunStore(Protocol):
 
     def runs(self, jobs: Iterable[str]) -> Mapping[str, Run]:
         """Return the runs of those jobs that have one."""
+        ...
+
+    def leaseless(self, *, limit: int) -> Sequence[Start]:
+        """Return the starts under way whose lease has ended, by job, at most `limit`.
+
+        Their runs say running, and no live lease is theirs, by the store's own clock and its amnesty.
+        """
+        ...
+
+    def under_way(self, jobs: Iterable[str]) -> Mapping[str, UnderWay]:
+        """Return what is kept of jobs that are under way."""
         ...
 
     def key(self, name: str) -> Key | None:

@@ -8,6 +8,7 @@ from typing import Protocol
 from uuid import UUID
 
 from slackwater.core.message import Held
+from slackwater.core.under_way import Start
 
 
 class HoldStore(Protocol):
@@ -18,6 +19,16 @@ class HoldStore(Protocol):
 
         One that is claimed is replaced by the same try too, and its claim is void: it was published, has come back,
         and would be lost with the row that its claimer is about to remove.
+        """
+        ...
+
+    def take_back(self, lost: Mapping[Start, Held]) -> Sequence[str]:
+        """Keep jobs that are lost while under way, each in one step with its run, which is held from then on.
+
+        Left out is a start that is not the latest any more, has told its end, or has a live lease again.
+
+        Returns:
+            The jobs that were taken back, by id.
         """
         ...
 

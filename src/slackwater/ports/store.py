@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from slackwater.ports.bundles import BundleStore
 from slackwater.ports.delivery import RunStore
 from slackwater.ports.held import HoldStore
 from slackwater.ports.recovery import DeadLetterStore, SweepStore
@@ -30,6 +31,8 @@ class Store(Protocol):
     def runs(self) -> RunStore: ...  # noqa: D102
     @property
     def holds(self) -> HoldStore: ...  # noqa: D102
+    @property
+    def bundles(self) -> BundleStore: ...  # noqa: D102
     @property
     def dead_letters(self) -> DeadLetterStore: ...  # noqa: D102
     @property

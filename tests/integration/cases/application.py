@@ -30,6 +30,7 @@ QUICK = {
     "SLACKWATER_FROZEN_AFTER": "1",
     "SLACKWATER_SWEEP_EVERY": "0.5",
     "SLACKWATER_FEED_EVERY": "0.2",
+    "SLACKWATER_LOST_AFTER": "1",
 }
 
 
@@ -66,6 +67,8 @@ def add_cases(app: Any) -> None:
         quick = Backoff(tries=5, base=seconds(0.6), jitter=False)
         app.task(name=f"{lane}.file", key=f"file-{lane}:{{run}}", backoff=quick, retry_on=[OSError], **options)(file)
         app.task(name=f"{lane}.file_unkeyed", **options)(file)
+        once = {"key": f"once-{lane}:{{effect}}", "key_taken": "wait", "attempts": 1}
+        app.task(name=f"{lane}.keyed_once", **once, **options)(spine.keyed)
 
 
 def effects(place: Place) -> psycopg.Connection[Any]:

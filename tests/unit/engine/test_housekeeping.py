@@ -118,6 +118,6 @@ def test_retention_deletes_old_letters_and_says_how_many(clock: StillClock) -> N
     retention = Retention(
         store=store, clock=clock, keys_kept_for=timedelta(days=7), letters_kept_for=timedelta(days=30)
     )
-    assert retention.sweep().note == "0 runs, keys and leases, 1 dead letters deleted"
+    assert retention.sweep().note == "0 runs, keys and leases, 1 dead letters, 0 groups and chords deleted"
     assert store.dead_letters.get("old") is None
     assert store.dead_letters.get("new") is not None

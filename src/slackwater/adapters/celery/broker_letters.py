@@ -81,5 +81,6 @@ class BrokerLetters:
             )
         )
         lane = self.lane_of(message.queue)
+        self.ends.free_key(message.job, message.task, request=request)
         self.ends.dead(message.job, message.task, lane=lane, reason=why, request=request)
         log.warning("dead letter of the broker kept", job=message.job, task=message.task, reason=letter.reason)

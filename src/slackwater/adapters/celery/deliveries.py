@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -20,9 +20,10 @@ from celery.app.trace import TraceInfo, trace_ok_t
 from celery.exceptions import Reject
 
 from slackwater.adapters.celery.bodies import Body, running
+from slackwater.adapters.celery.bundling import Bundler
 from slackwater.adapters.celery.counting import NotStarted
 from slackwater.adapters.celery.ends import Ends
-from slackwater.adapters.celery.letters import Letters
+from slackwater.adapters.celery.letters import Letters, waiting
 from slackwater.adapters.celery.publishing import NotSent, mark_in
 from slackwater.adapters.celery.rules import arguments_of, rules_of
 from slackwater.adapters.celery.successors import Successors, send_all
@@ -52,6 +53,7 @@ class Deliveries:
         ends: Ends jobs without their body.
         letters: Keeps dead letters and waiting jobs.
         successors: Holds back what bodies send under their own id.
+        bundler: Notes the groups and chords that bodies publish.
         boot: Returns this worker process's id.
         lease_lives_for: Time-to-live of leases.
     """
@@ -63,6 +65,7 @@ class Deliveries:
     ends: Ends
     letters: Letters
     successors: Successors
+    bundler: Bundler
     boot: Callable[[], UUID]
     lease_lives_for: timedelta
 
@@ -101,7 +104,7 @@ class Deliveries:
 
     def _ask_of(self, call: _Call) -> Ask | None:
         try:
-            return ask_of(
+            ask = ask_of(
                 call.delivery,
                 call.rules,
                 call.arguments() if call.rules.parameters else {},
@@ -113,6 +116,9 @@ class Deliveries:
             # Arguments that the task does not take: its body says so best.
             log.warning("no name for key or lease", job=call.delivery.job, task=call.delivery.task, error=str(error))
             return None
+        if ask is None or ask.lease is None or call.request is None:
+            return ask
+        return replace(ask, lane=self.letters.lane_of(ask.task), message=waiting(call.request))
 
     def _late(self, call: _Call, ask: Ask | None) -> Any:
         delivery, mark = call.delivery, call.delivery.mark
@@ -192,6 +198,7 @@ class Deliveries:
         with self.successors.held() as held, running(body):
             ended = call.tracer(job, call.args, call.kwargs, call.request)
         unsent = send_all(held)
+        self.bundler.forget()
         if unsent is None:
             return ended
         log.warning("successor not sent", job=job, task=task, error=str(unsent.error), again=unsent.again)
@@ -242,6 +249,11 @@ def outcome(ended: Any) -> tuple[JobState, BaseException | None]:
         return JobState.EXPIRED, None  # its retry would have come too late: nothing of it is left
     if info.state == states.FAILURE:
         return JobState.FAILED, info.retval if isinstance(info.retval, BaseException) else None
+    if isinstance(info.retval, Reject):
+        rejected: Any = info.retval  # the stubs leave out what it carries
+        if not rejected.requeue:
+            # It does not come again: Celery's worker says FAILURE once it has this.
+            return JobState.FAILED, rejected.reason if isinstance(rejected.reason, BaseException) else rejected
     return JobState.QUEUED, None
 
 

@@ -12,6 +12,7 @@ from celery.app.task import Context
 from slackwater.adapters.celery.announcing import Announcer
 from slackwater.adapters.celery.bodies import has_key_here
 from slackwater.adapters.celery.boot import boot_of
+from slackwater.adapters.celery.bundling import Bundler
 from slackwater.adapters.celery.deliveries import Deliveries
 from slackwater.adapters.celery.ends import Ends
 from slackwater.adapters.celery.letters import Letters
@@ -32,6 +33,7 @@ class Delivering:
     Attributes:
         app: The application.
         lanes: Its lanes, by name.
+        queues: Their queues, by lane.
         lane_of: Lane of a task, by its name.
         store: Gives the store, opened in the process that asks.
         clock: The two clocks.
@@ -40,6 +42,7 @@ class Delivering:
 
     app: Celery
     lanes: Mapping[str, Lane]
+    queues: Mapping[str, str]
     lane_of: Callable[[str], str | None]
     store: Callable[[], Store]
     clock: Clock
@@ -78,6 +81,14 @@ class Delivering:
             ends=ends,
             pending_for=settings.pending_for,
         )
+        bundler = Bundler(
+            app=self.app,
+            store=self.store,
+            clock=self.clock,
+            lane_of=self.lane_of,
+            queues=frozenset(self.queues.values()),
+            wanted=settings.watch_bundles,
+        )
         self.seam = Seam(
             app=self.app,
             clock=self.clock,
@@ -88,6 +99,7 @@ class Delivering:
             keep=letters.keep,
             is_taken=self.announcer.is_taken,
             has_key=has_key_here,
+            bundler=bundler,
         )
         self.deliveries = Deliveries(
             lanes=self.lanes,
@@ -97,6 +109,7 @@ class Delivering:
             ends=ends,
             letters=letters,
             successors=successors,
+            bundler=bundler,
             boot=lambda: boot_of(self.app),
             lease_lives_for=settings.lease_lives_for,
         )

@@ -74,17 +74,20 @@ class Ends:
         log.info("duplicate", job=delivery.job, task=delivery.task, of=to.to, reason=to.reason)
 
     def bury(self, delivery: Delivery, why: Bury, *, request: Any) -> None:
-        """End a job as dead whose attempts are spent."""
+        """End a job as dead whose attempts are spent; its run and its key are its delivery's to end."""
         self.dead(delivery.job, delivery.task, lane=_lane(delivery), reason=why.reason, request=request)
 
     def dead(self, job: str, task: str, *, lane: str | None, reason: str, request: Any) -> None:
         """End a job as dead; its result says FAILURE, and a chord that it belongs to learns of it."""
         self._record(job, task, lane, JobState.DEAD, reason)
+        error = PoisonedJob(f"dead: {task} {job} {reason}")
+        self.app.backend.mark_as_failure(job, error, request=Context(request))
+        log.error("dead", job=job, task=task, reason=reason)
+
+    def free_key(self, job: str, task: str, *, request: Any) -> None:
+        """End the run and the key of a job that is dead, and of which no delivery is left to do it."""
         context = Context(request)
         self._free_key(job, task, JobState.DEAD, mark=mark_of(context), context=context)
-        error = PoisonedJob(f"dead: {task} {job} {reason}")
-        self.app.backend.mark_as_failure(job, error, request=context)
-        log.error("dead", job=job, task=task, reason=reason)
 
     def revoke(self, job: str, why: str, *, request: Any) -> None:
         """Say REVOKED with a reason; a chord or chain that the job belongs to learns of it."""

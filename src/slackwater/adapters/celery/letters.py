@@ -166,9 +166,12 @@ class Letters:
 
     def _marked(self, message: Message, mark: Mark | None) -> Message:
         """Return the message as it is released: a copy of it may come without the broker's flag."""
-        known = mark or Mark(published_at=self.clock.run(), lane=self.lane_of(message.task))
-        header = replace(known, released=True).to_header()
-        return replace(message, headers={**message.headers, HEADER: header})
+        return released(message, mark or Mark(published_at=self.clock.run(), lane=self.lane_of(message.task)))
+
+
+def released(message: Message, mark: Mark) -> Message:
+    """Return a message as it is released from the store: its mark says that a copy of it may come."""
+    return replace(message, headers={**message.headers, HEADER: replace(mark, released=True).to_header()})
 
 
 def waiting(request: Any) -> Message:

@@ -20,6 +20,7 @@ from celery import Celery, current_task
 from celery.app.amqp import AMQP
 from celery.exceptions import Ignore
 
+from slackwater.adapters.celery.bundling import Bundler
 from slackwater.adapters.celery.successors import Successors
 from slackwater.adapters.celery.verbatim import message_published
 from slackwater.core.guard import Expire
@@ -99,6 +100,7 @@ class Seam:
     keep: Keep
     is_taken: Callable[[Sending], bool]
     has_key: Callable[[], bool]
+    bundler: Bundler
     listeners: list[Listener] = field(default_factory=list)
     _thread: threading.local = field(default_factory=threading.local, init=False)
 
@@ -252,6 +254,7 @@ def install(app: Celery, seam: Seam) -> None:
 
             return send
 
+    seam.bundler.install()
     app.amqp_cls = MarkingAMQP  # type: ignore[assignment]  # a class will do as well as its name
     app.__dict__.pop("amqp", None)
 
@@ -275,6 +278,7 @@ def _send(
     elif seam.is_taken(sending):
         return
     sending.hand_over(producer)
+    seam.bundler.sent(message.headers, message.body[2], sending.options, mark.start_by)
 
 
 def _as_request(headers: dict[str, Any], body: tuple[Any, Any, dict[str, Any]]) -> dict[str, Any]:

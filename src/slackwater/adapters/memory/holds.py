@@ -15,6 +15,7 @@ from slackwater.adapters.memory.instants import in_utc
 from slackwater.adapters.memory.kept import kept
 from slackwater.adapters.memory.runs import MemoryRuns
 from slackwater.core.message import Held
+from slackwater.core.under_way import Start
 
 _OLDEST = attrgetter("not_before", "held_at", "job")
 
@@ -44,6 +45,12 @@ class MemoryHolds:
                 if known is None or known.tries < one.tries or back:
                     self._held[one.job] = one
                     self._claims.pop(one.job, None)
+
+    def take_back(self, lost: Mapping[Start, Held]) -> Sequence[str]:
+        """Keep jobs that are lost while under way, each in one step with its run."""
+        taken = sorted(start for start in lost if self._runs.hold_run(start))
+        self.hold([lost[start] for start in taken])
+        return [start.job for start in taken]
 
     def claim(self, lanes: Mapping[str, int], *, boot: UUID, now: datetime, claimed_for: timedelta) -> Sequence[Held]:
         """Claim jobs whose time has come and whose lease is free, oldest first."""

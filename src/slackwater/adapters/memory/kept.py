@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from slackwater.adapters import kept_messages
 from slackwater.core.message import Message
+from slackwater.errors import ConfigurationError
 
 
 def kept(message: Message) -> Message:
@@ -16,3 +17,11 @@ def kept(message: Message) -> Message:
         properties=kept_messages.read(kept_messages.written(message.properties, job=message.job)),
         body=bytes(message.body),
     )
+
+
+def kept_or_none(message: Message | None) -> Message | None:
+    """Return a message as it is kept; None for one that cannot be."""
+    try:
+        return None if message is None else kept(message)
+    except ConfigurationError:
+        return None

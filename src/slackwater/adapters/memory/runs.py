@@ -11,10 +11,12 @@ from typing import Any
 from uuid import UUID
 
 from slackwater.adapters.memory.instants import in_utc
+from slackwater.adapters.memory.kept import kept_or_none
 from slackwater.adapters.memory.pulse import Pulse
 from slackwater.core.admission import Ask, Key, Lease, Run
 from slackwater.core.admissions import Known, admit_each, announce_each, key_state
 from slackwater.core.job import JobState
+from slackwater.core.under_way import Start, UnderWay
 from slackwater.errors import StaleFence
 from slackwater.ports.delivery import Announcement, Begun, Finish
 
@@ -37,6 +39,7 @@ class MemoryRuns:
         self._runs: dict[str, Run] = {}
         self._keys: dict[str, Key] = {}
         self._leases: dict[str, _Kept] = {}
+        self._under_way: dict[str, UnderWay] = {}
         self._changed: dict[tuple[str, str], datetime] = {}
 
     def begin(self, asks: Sequence[Ask]) -> Sequence[Begun]:
@@ -56,6 +59,8 @@ class MemoryRuns:
                 self._leases[name] = _Kept(
                     lease=taken.lease, expires_at=now + taken.lives_for, lives_for=taken.lives_for, taken_at=now
                 )
+            for job, one in result.under_way.items():
+                self._under_way[job] = replace(one, message=kept_or_none(one.message))
             return [Begun(admission=admission, fence=fence) for admission, fence in result.decided]
 
     def finish(self, finishes: Sequence[Finish]) -> None:
@@ -65,6 +70,7 @@ class MemoryRuns:
                 if not self._replaced(one):
                     self._end_run(one)
                     self._end_key(one)
+                    self._forget(one)
                 if one.fence is not None:
                     self._free(kept for kept in self._held() if (kept.name, kept.fence) == (one.lease, one.fence))
 
@@ -129,6 +135,30 @@ class MemoryRuns:
         with self._lock:
             return {job: self._runs[job] for job in jobs if job in self._runs}
 
+    def leaseless(self, *, limit: int) -> Sequence[Start]:
+        """Return the starts under way whose lease has ended, by job."""
+        with self._lock:
+            return sorted(one.start for one in self._under_way.values() if self._is_leaseless(one.start))[:limit]
+
+    def under_way(self, jobs: Iterable[str]) -> Mapping[str, UnderWay]:
+        """Return what is kept of jobs that are under way."""
+        with self._lock:
+            return {job: self._under_way[job] for job in jobs if job in self._under_way}
+
+    def hold_run(self, start: Start) -> bool:
+        """Write a run down as held; False where it is not this start's, or its lease has not ended."""
+        with self._lock:
+            if leaseless := start.job in self._under_way and self._is_leaseless(start):
+                self._put_run(replace(self._runs[start.job], state=JobState.HELD))
+            return leaseless
+
+    def _is_leaseless(self, start: Start) -> bool:
+        run, kept = self._runs.get(start.job), self._under_way[start.job]
+        lease = self._leases.get(kept.lease)
+        held = lease is not None and lease.lease.job == start.job and self._is_live(lease)
+        runs = run is not None and run.state is JobState.RUNNING and (run.tries, run.attempts) == start[1:]
+        return runs and kept.start == start and not held
+
     def key(self, name: str) -> Key | None:
         """Return what is known of a key."""
         with self._lock:
@@ -151,6 +181,7 @@ class MemoryRuns:
             keys = [name for name, key in self._keys.items() if key.state.final and self._changed["key", name] < before]
             for job in runs:
                 del self._runs[job], self._changed["run", job]
+                self._under_way.pop(job, None)
             for name in keys:
                 del self._keys[name], self._changed["key", name]
             lapsed = [one for one in self._leases.values() if one.expires_at < before and not self._is_live(one)]
@@ -195,6 +226,11 @@ class MemoryRuns:
         kept = None if one.lease is None else self._leases.get(one.lease)
         holds = kept is not None and (kept.lease.job, kept.lease.fence) == (one.job, one.fence)
         return holds and known.state in (JobState.HELD, JobState.QUEUED)
+
+    def _forget(self, one: Finish) -> None:
+        kept = self._under_way.get(one.job)
+        if kept is not None and kept.start.tries <= one.tries:
+            del self._under_way[one.job]
 
     def _end_key(self, one: Finish) -> None:
         key = None if one.key is None else self._keys.get(one.key)

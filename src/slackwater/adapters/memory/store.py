@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from slackwater.adapters.memory.bundles import MemoryBundles
 from slackwater.adapters.memory.canaries import MemoryCanaries
 from slackwater.adapters.memory.dead_letters import MemoryDeadLetters
 from slackwater.adapters.memory.holds import MemoryHolds
@@ -31,6 +32,7 @@ class MemoryStore:
         self.readings = MemoryReadings()
         self.runs = MemoryRuns(pulse)
         self.holds = MemoryHolds(self.runs)
+        self.bundles = MemoryBundles()
         self.dead_letters = MemoryDeadLetters()
         self.sweeps = MemorySweeps()
 

@@ -31,10 +31,10 @@ from sqlalchemy import (
     union_all,
     update,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, insert
+from sqlalchemy.dialects.postgresql import ARRAY, Insert, insert
 
 from slackwater.adapters import kept_messages
-from slackwater.adapters.postgres import message_rows
+from slackwater.adapters.postgres import message_rows, under_way
 from slackwater.adapters.postgres.batches import chosen
 from slackwater.adapters.postgres.database import Database
 from slackwater.adapters.postgres.pipeline import Statement, arrays, batch_of
@@ -42,6 +42,7 @@ from slackwater.adapters.postgres.pulse import durably, live, moment, quickly
 from slackwater.adapters.postgres.run_rows import names
 from slackwater.adapters.postgres.tables import Instant, holds, leases
 from slackwater.core.message import Held
+from slackwater.core.under_way import Start
 
 _STORED = [*holds.columns]
 _ROOM: list[Column[Any]] = [holds.c.lane, Column("room", Integer)]
@@ -66,7 +67,18 @@ class PostgresHolds:
                 latest[one.job] = one
         if latest:
             rows = [_row(one) for one in latest.values()]
-            self._database.run(lambda connection: connection.execute(_held(rows)))
+            self._database.run(lambda connection: connection.execute(_held(chosen(_STORED, rows))))
+
+    def take_back(self, lost: Mapping[Start, Held]) -> Sequence[str]:
+        """Keep jobs that are lost while under way, each in one step with its run."""
+        if not lost:
+            return []
+        runs = under_way.held_runs({start: held.waits_for or "" for start, held in lost.items()})
+        chosen_rows = chosen(_STORED, [_row(one) for one in lost.values()])
+        ours = chosen_rows.where(literal_column("batch.job").in_(select(runs.c.job)))
+        statement = select(runs.c.job).add_cte(_held(ours).cte("held")).order_by(runs.c.job)
+        rows = self._database.run(lambda connection: connection.execute(statement).all())
+        return [row.job for row in rows]
 
     def claim(self, lanes: Mapping[str, int], *, boot: UUID, now: datetime, claimed_for: timedelta) -> Sequence[Held]:
         """Claim jobs whose time has come and whose lease is free, oldest first; waits for no other claimer."""
@@ -126,9 +138,8 @@ def _all() -> Select[Any]:
     return select(*message_rows.as_text(holds))
 
 
-def _held(rows: Sequence[tuple[Any, ...]]) -> Executable:
-    batch = chosen(_STORED, rows).where(durably())
-    new = insert(holds).from_select(_STORED, batch)
+def _held(rows: Select[Any]) -> Insert:
+    new = insert(holds).from_select(_STORED, rows.where(durably()))
     back = and_(new.excluded.tries == holds.c.tries, holds.c.claimed_by.is_not(None))
     return new.on_conflict_do_update(
         index_elements=["job"],

@@ -35,6 +35,7 @@ from sqlalchemy.dialects.postgresql import Insert, insert
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.dml import ReturningDelete
 
+from slackwater.adapters.postgres import under_way
 from slackwater.adapters.postgres.batches import unnested
 from slackwater.adapters.postgres.database import Database
 from slackwater.adapters.postgres.pipeline import Pipeline, Statement, arrays, batch_of
@@ -114,10 +115,14 @@ def _ended_runs(batch: FromClause) -> Insert:
     held = runs.c.job.in_(select(holders.c.job))
     ends = and_(new.excluded.state == names(_ENDED).any_(), runs.c.state == names(_WAITING).any_())
     # Added: a table that is first named behind ON CONFLICT is named without its schema.
-    return new.add_cte(holders).on_conflict_do_update(
-        index_elements=["job"],
-        set_=changed | {"attempts": _attempts(new.excluded.tries)},
-        where=and_(_is_open(runs.c.state), or_(runs.c.tries <= new.excluded.tries, and_(ends, held))),
+    return (
+        new.add_cte(holders)
+        .on_conflict_do_update(
+            index_elements=["job"],
+            set_=changed | {"attempts": _attempts(new.excluded.tries)},
+            where=and_(_is_open(runs.c.state), or_(runs.c.tries <= new.excluded.tries, and_(ends, held))),
+        )
+        .add_cte(under_way.forgotten(batch, unless=_replaced(batch)).cte("forgotten"))
     )
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import Interval, literal, select, update
 
-from slackwater.adapters.postgres import fencing, run_endings, run_rows
+from slackwater.adapters.postgres import fencing, run_endings, run_rows, under_way
 from slackwater.adapters.postgres.database import Database
 from slackwater.adapters.postgres.pipeline import Pipeline
 from slackwater.adapters.postgres.pulse import beat, clock, quickly
@@ -17,6 +17,7 @@ from slackwater.adapters.postgres.run_rows import RunRows, sorted_out
 from slackwater.adapters.postgres.tables import keys, leases, runs
 from slackwater.core.admission import Ask, Key, Lease, LeaseRule, Run, WhenTaken
 from slackwater.core.admissions import Known, admit_each, announce_each
+from slackwater.core.under_way import Start, UnderWay
 from slackwater.ports.delivery import Announcement, Begun, Finish
 
 
@@ -107,6 +108,14 @@ class PostgresRuns:
         rows = self._database.run(lambda connection: connection.execute(query).all())
         return {row.job: run_rows.run_of(row) for row in rows}
 
+    def leaseless(self, *, limit: int) -> Sequence[Start]:
+        """Return the starts under way whose lease has ended, by job."""
+        return self._database.run(lambda connection: under_way.leaseless(connection, limit=limit))
+
+    def under_way(self, jobs: Iterable[str]) -> Mapping[str, UnderWay]:
+        """Return what is kept of jobs that are under way."""
+        return self._database.run(lambda connection: under_way.read(connection, run_rows.names(jobs)))
+
     def key(self, name: str) -> Key | None:
         """Return what is known of a key."""
         query = select(keys).where(keys.c.name == name)
@@ -124,9 +133,11 @@ class PostgresRuns:
 
     def prune(self, *, before: datetime) -> int:
         """Delete ended runs, ended keys and lapsed leases that changed last before an instant; return how many."""
-        return self._database.run(
+        count = self._database.run(
             lambda connection: sum(connection.execute(one).rowcount for one in run_endings.outdated(before))
         )
+        self._database.run(lambda connection: connection.execute(under_way.orphaned()))
+        return count
 
 
 def _begin(rows: RunRows, pipeline: Pipeline, asks: Sequence[Ask]) -> list[Begun]:
@@ -134,7 +145,7 @@ def _begin(rows: RunRows, pipeline: Pipeline, asks: Sequence[Ask]) -> list[Begun
     jobs, key_names = {ask.job for ask in asks}, {ask.key.name for ask in asks if ask.key is not None}
     known, made, fences = _locked(rows, pipeline, jobs=jobs, key_names=key_names, leased=leased)
     result = admit_each(asks, known, fences=fences)
-    rows.write(pipeline, runs_=result.runs, keys_=result.keys, taken=result.leases)
+    rows.write(pipeline, runs_=result.runs, keys_=result.keys, taken=result.leases, kept=result.under_way.values())
     rows.remove_leases(pipeline, (made - result.leases.keys()) | result.ended)
     rows.remove_empty(
         pipeline,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from slackwater.adapters.postgres.bundles import PostgresBundles
 from slackwater.adapters.postgres.canaries import PostgresCanaries
 from slackwater.adapters.postgres.database import open_database
 from slackwater.adapters.postgres.dead_letters import PostgresDeadLetters
@@ -53,6 +54,7 @@ class PostgresStore:
         self.readings = PostgresReadings(self._database)
         self.runs = PostgresRuns(self._database)
         self.holds = PostgresHolds(self._database)
+        self.bundles = PostgresBundles(self._database)
         self.dead_letters = PostgresDeadLetters(self._database)
         self.sweeps = PostgresSweeps(self._database)
 

@@ -201,6 +201,20 @@ def _message_columns(*, nullable: bool) -> list[Column[Any]]:
     ]
 
 
+under_way = Table(
+    "under_way",
+    metadata,
+    Column("job", NAME, primary_key=True),
+    Column("tries", Integer, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("task", Text, nullable=False),
+    Column("lane", NAME),
+    Column("lease", NAME, nullable=False),
+    Column("key", NAME),
+    *_message_columns(nullable=True),
+)
+"""Jobs whose bodies run under a lease; a row goes with the end of its job, so there are about as many as bodies."""
+
 holds = Table(
     "holds",
     metadata,
@@ -260,6 +274,22 @@ Index(
     ),
 )
 Index("dead_letters_lane_cause_idx", dead_letters.c.lane, dead_letters.c.cause, dead_letters.c.buried_at)
+
+bundles = Table(
+    "bundles",
+    metadata,
+    Column("id", NAME, primary_key=True),
+    Column("members", JSON, nullable=False),
+    Column("body", JSON),
+    Column("callback", Text),
+    Column("noted_at", Instant, nullable=False),
+    Column("start_by", Instant),
+    Column("kept_until", Instant),
+    Column("state", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("closed_at", Instant),
+)
+Index("bundles_open_idx", bundles.c.noted_at, bundles.c.id, postgresql_where=bundles.c.state == "open")
 
 pauses = Table(
     "pauses",
