@@ -26,7 +26,10 @@ class WhenTaken(StrEnum):
     LATER = "later"
     """It comes again after a while."""
     REPLACE = "replace"
-    """It takes the lease over: what the other still wants to commit is fenced out. Leases only."""
+    """It takes the lease over: what the other still wants to commit is fenced out. Leases only.
+
+    Once: what was replaced comes again, and waits then, or the two would replace each other for ever.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -318,9 +321,11 @@ def _lease_taken(ask: Ask, rule: LeaseRule, found: Found) -> Resolve | Wait | No
     if lease.job == ask.job:
         # This delivery may be the only message that is left of it, so it is kept whatever the policy says.
         return Wait(on=rule.name, reason=f"lease {rule.name}: an earlier delivery of this job still has it")
-    if rule.when_taken is WhenTaken.REPLACE:
-        return None
-    return _taken(rule.when_taken, lease=lease, what=f"lease {rule.name}")
+    if rule.when_taken is not WhenTaken.REPLACE:
+        return _taken(rule.when_taken, lease=lease, what=f"lease {rule.name}")
+    if ask.redelivered or ask.tries > 0:
+        return Wait(on=rule.name, reason=f"lease {rule.name}: job {lease.job} has it, and came later")
+    return None
 
 
 def _taken(policy: WhenTaken, *, lease: Lease, what: str) -> Resolve | Wait:

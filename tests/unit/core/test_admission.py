@@ -127,6 +127,13 @@ def test_a_second_delivery_waits_for_the_first_whatever_the_policy(policy: WhenT
     assert admission.on == "account:7"
 
 
+@pytest.mark.parametrize("again", [{"redelivered": True}, {"tries": 1}])
+def test_what_was_replaced_waits_for_its_successor_and_does_not_replace_it_in_turn(again: dict[str, Any]) -> None:
+    admission = admit(ask(**again, lease=leased(WhenTaken.REPLACE)), Found(lease=lease("b")))
+
+    assert admission == Wait(on="account:7", reason="lease account:7: job b has it, and came later")
+
+
 @pytest.mark.parametrize("policy", WhenTaken)
 def test_while_a_holder_commits_nobody_takes_its_lease(policy: WhenTaken) -> None:
     admission = admit(ask(lease=leased(policy)), Found(lease=lease("b", live=False), lease_locked=True))
