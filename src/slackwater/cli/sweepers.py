@@ -113,8 +113,8 @@ def lost_runs_of(sw: Slackwater) -> LostRuns:
     )
 
 
-def stuck_bundles_of(sw: Slackwater) -> StuckBundles:
-    """Put the sweeper of bundles together."""
+def stuck_bundles_of(sw: Slackwater, *, every: timedelta = BUNDLES_EVERY) -> StuckBundles:
+    """Put the sweeper of bundles together, which will do a round as often as that."""
     settings = sw.settings
     whereabouts = Whereabouts(sw.app, list(sw.queues.values()), management_url=settings.rabbitmq_management_url)
     return StuckBundles(
@@ -123,7 +123,7 @@ def stuck_bundles_of(sw: Slackwater) -> StuckBundles:
         placed=whereabouts.placed,
         ends=sw.bundle_ends(),
         clock=sw.clock,
-        lives_for=max(settings.lease_lives_for, 3 * BUNDLES_EVERY),
+        lives_for=max(settings.lease_lives_for, 3 * every),
         missing_after=settings.nothing_returns_after,
         grace=settings.stuck_after,
     )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 from celery import chain, chord, group
-from tests.integration.cases.losing import Swept, lose_what_waits, sweeping
+from tests.integration.cases.losing import EVERY_S, Swept, lose_what_waits, sweeping
 from tests.integration.cases.ward import Ward, ward_at
 from tests.integration.celery.application import Place
 from tests.integration.celery.spine import eventually
@@ -21,6 +22,7 @@ CLOSED_WITHIN_S = 90
 """Three times the span in which nothing is looked at, and the one that a job must have been seen nowhere; once more for
 a bundle around another."""
 LOST = "waiting.note lost-1 (nobody has it)"
+bundles_of = partial(stuck_bundles_of, every=timedelta(seconds=EVERY_S))
 VALKEY = pytest.mark.parametrize("broker_url", ["valkey"], indirect=True)
 
 
@@ -45,7 +47,7 @@ def closed(ward: Ward, bundle: str, swept: Swept) -> tuple[BundleState, str]:
 
 def sweep_until_closed(ward: Ward, bundle: str) -> tuple[BundleState, str]:
     """Run both lanes' workers and the sweeper."""
-    with ward.worker("one"), ward.worker("two", lane="waiting"), sweeping(stuck_bundles_of(ward.sw)) as swept:
+    with ward.worker("one"), ward.worker("two", lane="waiting"), sweeping(bundles_of(ward.sw)) as swept:
         return closed(ward, bundle, swept)
 
 
@@ -97,7 +99,7 @@ def test_a_chord_inside_a_chain_inside_a_chord_fails_outwards(ward: Ward) -> Non
     inner = chord([lost(ward, "lost-1"), good(ward)], good(ward, "inner body"))
     outer: Any = chord([chain(good(ward), inner, good(ward, "after")), good(ward)], good(ward, "body")).apply_async()
     lose_once_published(ward, run_before=True)
-    with ward.worker("one"), ward.worker("two", lane="waiting"), sweeping(stuck_bundles_of(ward.sw)) as swept:
+    with ward.worker("one"), ward.worker("two", lane="waiting"), sweeping(bundles_of(ward.sw)) as swept:
         meta = ward.ended(outer.id)
         eventually(lambda: not ward.sw.store.bundles.open(), otherwise=lambda: str(swept.rounds[-2:]))
     assert meta["status"] == "FAILURE"
@@ -181,7 +183,7 @@ def test_without_a_look_into_the_queues_it_is_closed_once_its_window_is_over(war
     members = [lost(ward, "lost-1").set(headers=header), good(ward).set(headers=header)]
     ended: Any = chord(members, good(ward, "body")).apply_async()
     lose_once_published(ward)
-    sweeper = stuck_bundles_of(ward.sw)
+    sweeper = bundles_of(ward.sw)
     sweeper.placed, sweeper.grace = (lambda: None), timedelta(seconds=1)
     with ward.worker("one"), ward.worker("two", lane="waiting"), sweeping(sweeper) as swept:
         state, reason = closed(ward, ended.parent.id, swept)
@@ -207,7 +209,7 @@ def test_what_goes_on_or_ends_by_itself_is_left_alone_and_leaves_nothing_behind(
     slow: Any = chord([gate.si("gate"), good(ward)], good(ward, "body")).apply_async()
     waits: Any = chord([ward.tasks["waiting.retry_later"].si(20), good(ward)], good(ward, "body")).apply_async()
     fails: Any = chord([ward.tasks["heavy.fail"].si(), good(ward)], good(ward, "body")).apply_async()
-    sweeper = stuck_bundles_of(ward.sw)
+    sweeper = bundles_of(ward.sw)
     looked_for = 2 * sweeper.missing_after + sweeper.lives_for + timedelta(seconds=5)
     with ward.worker("one"), ward.worker("two", lane="waiting", slots=2), sweeping(sweeper) as swept:
         until = ward.sw.clock.run() + looked_for
