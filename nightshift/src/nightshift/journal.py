@@ -25,6 +25,7 @@ from slackwater.inspection import mark_of
 
 PUBLISHED, STARTED, ENDED, CLICKED, ANSWERED = "published", "started", "ended", "clicked", "answered"
 SWEPT = "swept"
+STRUCK, RECOVERED = "struck", "recovered"
 
 
 @dataclass(kw_only=False)

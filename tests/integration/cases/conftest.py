@@ -10,12 +10,12 @@ from uuid import uuid4
 
 import pytest
 from tests.contract.private_server import PrivateServer
-from tests.fault_proxy import FaultProxy
 from tests.integration.cases.gateway import Gateway
 from tests.integration.cases.ward import Ward, ward_at
 from tests.integration.celery.application import Place
 
 from slackwater.local import Data, PostgreSQL, RunFolder, Supervisor
+from slackwater.testing import FaultProxy
 
 BROKERS = ["valkey", pytest.param("rabbitmq", marks=pytest.mark.rabbitmq)]
 

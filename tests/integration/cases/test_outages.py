@@ -7,7 +7,6 @@ from datetime import timedelta
 import pytest
 import redis
 from tests.contract.private_server import PrivateServer
-from tests.fault_proxy import FaultProxy
 from tests.integration.cases.application import QUICK
 from tests.integration.cases.ward import Ward, ward_at
 from tests.integration.celery.application import Place
@@ -16,6 +15,7 @@ from tests.integration.celery.spine import eventually
 from slackwater.adapters.brokers.recovery import open_recovery
 from slackwater.adapters.brokers.unacked import keys_of
 from slackwater.core.liveness import Owner
+from slackwater.testing import FaultProxy
 
 TIME_TO_LIVE = timedelta(seconds=float(QUICK["SLACKWATER_PRESENCE_LIVES_FOR"]))
 AGAIN_WITHIN_S = 180

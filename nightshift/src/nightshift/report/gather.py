@@ -18,6 +18,7 @@ from nightshift import journal
 from nightshift.books.attachments import reading_rates
 from nightshift.books.models import AgentRun, Filing, Tenant
 from nightshift.books.morning import morning_counts
+from nightshift.chaos.strike import StrikeKind, Struck
 from nightshift.people import PlannedClick
 from nightshift.report.night import (
     Claim,
@@ -108,6 +109,7 @@ def gather(sw: Slackwater, course: Course, *, session: Session, processes: Seque
         letters=letters,
         restarts=list(_restarts(sw, demands)),
         sweepings=list(_sweepings(sw, events)),
+        chaos=strikes_of(events),
     )
 
 
@@ -256,6 +258,26 @@ def _sweepings(sw: Slackwater, events: Iterable[Mapping[str, Any]]) -> Iterable[
             error=sweep.error,
             rescued=tuple(rescued.get(sweep.sweeper, ())),
         )
+
+
+def strikes_of(events: Iterable[Mapping[str, Any]]) -> list[Struck]:
+    """Pair the journal's strikes with the recoveries of those that they hit, by moment."""
+    events = list(events)
+    recovered = {event["number"]: event for event in events if event["event"] == journal.RECOVERED}
+    struck = [
+        Struck(
+            at=_instant(event["at"]),
+            kind=StrikeKind(event["kind"]),
+            target=event["target"],
+            lasts=timedelta(seconds=event["lasts_s"]),
+            effect=event["effect"],
+            recovered_at=None if (back := recovered.get(event["number"])) is None else _instant(back["at"]),
+            recovery="" if back is None else back["how"],
+        )
+        for event in events
+        if event["event"] == journal.STRUCK
+    ]
+    return sorted(struck, key=lambda one: one.at)
 
 
 def _clicks(

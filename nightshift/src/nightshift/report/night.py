@@ -12,6 +12,7 @@ from enum import StrEnum
 from zoneinfo import ZoneInfo
 
 from nightshift.books.morning import MorningCounts
+from nightshift.chaos.strike import Struck
 from nightshift.documents.accuracy import Rates
 from nightshift.world.books import Call, Filing
 from nightshift.world.limiter import RateLimit
@@ -240,6 +241,7 @@ class Night:
         letters: Dead letters of demanded jobs.
         restarts: Demanded jobs that were started again within one try.
         sweepings: What the sweepers did, by name.
+        chaos: Strikes that were made, by moment; empty for a night without chaos.
     """
 
     plan: str
@@ -268,3 +270,4 @@ class Night:
     letters: Sequence[Letter] = ()
     restarts: Sequence[Restart] = ()
     sweepings: Sequence[Sweeping] = ()
+    chaos: Sequence[Struck] = ()

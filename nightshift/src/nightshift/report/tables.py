@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from nightshift.chaos.strike import Struck
 from nightshift.report.checks import Report
 from nightshift.report.figures import Waits
 from nightshift.report.marks import SIGNS, mark_of
@@ -35,6 +36,7 @@ def tables(report: Report) -> tuple[Table, ...]:
         lanes(report),
         waits(report),
         sweepings(report),
+        strikes(report),
         figures(report),
     )
     return tuple(table for table in made if table.rows)
@@ -153,6 +155,27 @@ def _did(one: Sweeping) -> str:
     if one.rescued:
         parts.append(f"recovered this night: {', '.join(one.rescued)}")
     return "; ".join(parts)
+
+
+def strikes(report: Report) -> Table:
+    """List what chaos did, and what became of it."""
+    tempo, zone = report.night.tempo, report.night.zone
+    return Table(
+        caption="Chaos",
+        source="strikes at moments drawn from the seed; spans in real time",
+        heads=("At", "Whom", "What", "Effect", "Back after"),
+        rows=tuple(
+            (night_clock(one.at, tempo=tempo, zone=zone), one.target, one.kind.value, one.effect, _back(one))
+            for one in report.night.chaos
+        ),
+    )
+
+
+def _back(one: Struck) -> str:
+    if one.recovered_at is None:
+        return "it did not come back"
+    after_s = (one.recovered_at - one.at).total_seconds()
+    return f"{seconds(after_s)}, {one.recovery}" if one.recovery else "at once"
 
 
 def lanes(report: Report) -> Table:

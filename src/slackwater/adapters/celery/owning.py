@@ -14,6 +14,12 @@ from slackwater.adapters.brokers.valkey_recovery import enter
 from slackwater.adapters.celery.configuration import is_redis
 from slackwater.core.liveness import Owner
 
+_PATIENT = {
+    "result_backend_always_retry": True,
+    "result_backend_base_sleep_between_retries_ms": 250,
+    "result_backend_max_sleep_between_retries_ms": 2_000,
+}
+
 
 def own(app: Celery, owner: Owner) -> None:
     """Have all broker connections that this process opens from now on be this owner's; nothing on RabbitMQ.
@@ -23,6 +29,23 @@ def own(app: Celery, owner: Owner) -> None:
     if is_redis(app):
         given = app.conf.broker_transport_options or {}
         app.conf.broker_transport_options = {**given, **transport_options_of(owner)}
+
+
+def wait_for_results(app: Celery) -> None:
+    """Have this worker's bodies wait, in their slots, for a result backend that is away; settings of its own stay.
+
+    By itself Celery gives up at once, outside of the body: a job whose work is done is then told as failed, and where
+    that cannot be told either it is never told at all, and its message stays in the worker's hands.
+
+    In workers alone: who asks for a result elsewhere is to be told that nobody answers.
+    """
+    for setting, value in _PATIENT.items():
+        if not app.conf.value_set_for(setting):
+            app.conf[setting] = value
+    made: Any = app.backend  # by this thread, if at all; those of others will read the settings
+    made.always_retry = app.conf.result_backend_always_retry
+    made.base_sleep_between_retries_ms = app.conf.result_backend_base_sleep_between_retries_ms
+    made.max_sleep_between_retries_ms = app.conf.result_backend_max_sleep_between_retries_ms
 
 
 def enter_at_each_connection(app: Celery, *, owner_of: Callable[[], Owner | None], realm: str) -> None:

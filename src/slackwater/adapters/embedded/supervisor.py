@@ -185,6 +185,7 @@ class Supervisor:
         began = time.monotonic()
         for each in those:
             processes.signal_child(each.popen.pid, each.child.stop_signal)
+            processes.wake(processes.session_of(each.popen.pid))
         for each in those:
             until = began + each.child.stop_within.total_seconds()
             while processes.child_runs(each.popen.pid) and time.monotonic() < until and not hurry():

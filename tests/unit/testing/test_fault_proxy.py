@@ -3,7 +3,8 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from tests.fault_proxy import FaultProxy
+
+from slackwater.testing import FaultProxy
 
 WITHIN_S = 10
 
