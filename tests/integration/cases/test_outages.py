@@ -70,6 +70,63 @@ def test_a_plain_body_that_ran_while_its_broker_was_away_runs_once(ward: Ward, l
     assert [len(ward.runs(job)) for job in (ends, lasts)] == [1, 1]
 
 
+@lanes
+@pytest.mark.parametrize("broker_url", ["valkey"], indirect=True)
+def test_a_body_that_ends_while_the_result_backend_is_away_is_told_as_done(
+    ward: Ward, results_link: FaultProxy, lane: str
+) -> None:
+    away = results_link.url_of(ward.place.backend_url)
+    with ward.worker("one", lane=lane, SPINE_BACKEND_URL=away):
+        job = ward.tasks[f"{lane}.wait_at_gate"].delay("gate").id
+        eventually(lambda: ward.runs(job))
+        results_link.refuse()
+        ward.open("gate")
+        # Celery itself would tell it as failed now; one that was never told could not be told from one that runs on.
+        log = ward.file("one.log")
+        eventually(lambda: "Failed operation _store_result" in log.read_text(), otherwise=lambda: ward.said("one"))
+        results_link.accept()
+        ward.done(job, ward.tasks[f"{lane}.note"].delay(1).id)
+        assert len(ward.runs(job)) == 1
+        eventually(lambda: ward.unacked() == 0)
+
+
+@pytest.mark.parametrize("broker_url", ["valkey"], indirect=True)
+def test_a_job_that_comes_to_be_late_while_it_waits_for_the_store_does_not_start(
+    ward: Ward, store_link: tuple[FaultProxy, str]
+) -> None:
+    link, url = store_link
+    with ward.worker("one", lane="waiting", SPINE_STORE_URL=url):
+        link.stall()
+        start_by = ward.sw.clock.calendar() + timedelta(seconds=2)
+        job = ward.tasks["waiting.keyed"].apply_async(("effect",), headers=ward.header(start_by=start_by)).id
+        eventually(lambda: ward.unacked() == 1)
+        eventually(lambda: ward.sw.clock.calendar() > start_by)
+        link.flow()
+        assert str(ward.ended(job)["result"]) == "expired: late"
+        assert not ward.runs(job)
+        assert not ward.preruns(job)
+        again = ward.tasks["waiting.keyed"].delay("effect").id
+        ward.done(again)
+        assert len(ward.runs(again)) == 1, "its key is free"
+
+
+@pytest.mark.parametrize("broker_url", ["valkey"], indirect=True)
+def test_a_job_that_comes_to_be_late_while_its_start_cannot_be_told_does_not_run(
+    ward: Ward, results_link: FaultProxy
+) -> None:
+    away = results_link.url_of(ward.place.backend_url)
+    with ward.worker("one", lane="waiting", SPINE_BACKEND_URL=away):
+        results_link.refuse()
+        start_by = ward.sw.clock.calendar() + timedelta(seconds=2)
+        job = ward.tasks["waiting.note"].apply_async((1,), headers=ward.header(start_by=start_by)).id
+        eventually(lambda: ward.preruns(job))
+        eventually(lambda: ward.sw.clock.calendar() > start_by)
+        results_link.accept()
+        assert str(ward.ended(job)["result"]) == "expired: late"
+        assert not ward.runs(job)
+        eventually(lambda: ward.unacked() == 0)
+
+
 @pytest.mark.parametrize("broker_url", ["valkey"], indirect=True)
 def test_what_lies_in_a_workers_hands_unknown_to_it_comes_back(ward: Ward) -> None:
     with ward.worker("one"):

@@ -124,11 +124,13 @@ def due_instants(schedule: Schedule, *, since: datetime, until: datetime) -> lis
 
 def runs_of(events: Iterable[Mapping[str, Any]]) -> list[Run]:
     """Pair the journals' starts with their ends; a start without end was cut off."""
-    ended: dict[str, list[tuple[datetime, str]]] = {}
+    ended: dict[str, list[tuple[datetime, str, str]]] = {}
     started: list[Mapping[str, Any]] = []
     for event in events:
         if event["event"] == journal.ENDED:
-            ended.setdefault(event["job"], []).append((_instant(event["at"]), event["state"]))
+            ended.setdefault(event["job"], []).append(
+                (_instant(event["at"]), event["state"], event.get("tried_again_for") or "")
+            )
         elif event["event"] == journal.STARTED:
             started.append(event)
     starts: dict[str, list[Mapping[str, Any]]] = {}
@@ -137,7 +139,7 @@ def runs_of(events: Iterable[Mapping[str, Any]]) -> list[Run]:
     return [run for job, tries in starts.items() for run in _paired(tries, sorted(ended.get(job, [])))]
 
 
-def _paired(tries: Sequence[Mapping[str, Any]], ends: Sequence[tuple[datetime, str]]) -> Iterable[Run]:
+def _paired(tries: Sequence[Mapping[str, Any]], ends: Sequence[tuple[datetime, str, str]]) -> Iterable[Run]:
     for number, event in enumerate(tries):
         at = _instant(event["at"])
         until = _instant(tries[number + 1]["at"]) if number + 1 < len(tries) else None
@@ -153,6 +155,7 @@ def _paired(tries: Sequence[Mapping[str, Any]], ends: Sequence[tuple[datetime, s
             outcome=end[1] if end else "",
             elastic=bool(event["elastic"]),
             start_by=_maybe(event["start_by"]),
+            tried_again_for=end[2] if end else "",
         )
 
 

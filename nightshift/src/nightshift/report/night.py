@@ -159,6 +159,7 @@ class Run:
         outcome: How it ended, in the worker's word; empty while it runs.
         elastic: It could have been held.
         start_by: Last instant (calendar clock) at which it might start for the first time; None for none.
+        tried_again_for: Kind of the error for which it is tried again; empty for a body that is not.
     """
 
     job: str
@@ -171,6 +172,7 @@ class Run:
     outcome: str = ""
     elastic: bool = False
     start_by: datetime | None = None
+    tried_again_for: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
