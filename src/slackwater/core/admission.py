@@ -282,7 +282,7 @@ def _is_copy(ask: Ask, run: Run) -> Resolve | None:
 
 
 def _attempt(ask: Ask, run: Run | None) -> int:
-    # A plain job's first start leaves no row, so what is flagged and unknown may have had one. Others ask at each start.
+    # A plain job's first start leaves no row, so what is flagged and unknown may have had one. Others ask each time.
     if run is None or run.tries != ask.tries:
         return 2 if ask.redelivered and ask.key is None and ask.lease is None else 1
     if run.handed_back:
@@ -292,8 +292,14 @@ def _attempt(ask: Ask, run: Run | None) -> int:
 
 def _key_taken(ask: Ask, rule: KeyRule, found: Found) -> Resolve | Wait | None:
     key, holder = found.key, found.key_holder
-    if key is None or key.job == ask.job:
+    if key is None:
         return None
+    if key.job == ask.job:
+        # Its next try, sent before an earlier delivery came again and did the work.
+        done = key.state is JobState.DONE
+        return (
+            Resolve(to=ask.job, state=key.state, reason=f"key {rule.name}: it has done that itself") if done else None
+        )
     if _is_fresh(rule, key):
         return Resolve(to=key.job, state=key.state, reason=f"key {rule.name}: done already")
     # Announced and not begun: whoever begins first does the work, and the other resolves to it when it comes.

@@ -60,6 +60,13 @@ def test_what_is_flagged_and_unknown_had_a_start_that_left_no_row() -> None:
     assert admit(ask(redelivered=True), Found()) == Admit(attempt=2)
 
 
+@pytest.mark.parametrize("rules", [{"key": KeyRule(name="run:1")}, {"lease": leased()}])
+def test_what_asks_at_each_start_and_is_unknown_has_not_begun_though_it_is_flagged(rules: dict[str, Any]) -> None:
+    admission = admit(ask(redelivered=True, **rules), Found())
+    assert isinstance(admission, Admit)
+    assert admission.attempt == 1
+
+
 def test_attempts_count_from_one_again_for_each_try() -> None:
     assert admit(ask(tries=1), Found(run=Run(job="a", tries=0, attempts=3))) == Admit(attempt=1)
     assert admit(ask(tries=1, redelivered=True), Found(run=Run(job="a", tries=1, attempts=1))) == Admit(attempt=2)
@@ -144,6 +151,13 @@ def test_while_a_holder_commits_nobody_takes_its_lease(policy: WhenTaken) -> Non
 def test_a_key_that_is_free_or_its_own_is_taken() -> None:
     for known in (None, key("a"), key(state=JobState.FAILED), key(state=JobState.QUEUED)):
         assert admit(keyed(), Found(key=known)) == Admit(attempt=1, takes_key=True)
+
+
+def test_a_next_try_of_what_an_earlier_delivery_has_done_meanwhile_starts_nothing() -> None:
+    own = key(job="a", state=JobState.DONE, ended_at=NOON)
+    waits = Run(job="a", tries=1, attempts=0, state=JobState.HELD)
+    admission = admit(ask(tries=1, key=KeyRule(name="run:1")), Found(run=waits, key=own))
+    assert admission == Resolve(to="a", state=JobState.DONE, reason="key run:1: it has done that itself")
 
 
 def test_a_repeat_of_what_is_done_resolves_to_it() -> None:

@@ -167,6 +167,8 @@ class Deliveries:
             case Admit(attempt=attempt):
                 return self._start(call, ask, attempt, fence=fence)
             case Resolve() if admission.to == call.delivery.job:
+                if admission.state is JobState.DONE:
+                    self._finish(replace(ask, key=None, lease=None), None, JobState.DONE, digest=None)
                 return ignored(JobState.DUPLICATE, admission.reason)
             case Resolve(state=JobState.DONE):
                 return self._mirror(call, ask, admission)
@@ -217,11 +219,20 @@ class Deliveries:
         if state is JobState.FAILED and error is not None and self.letters.keeps(call.delivery.task):
             self.letters.failed(call.delivery, error, body=body, request=call.request)
         if ask is not None:
-            self._finish(ask, body.fence, state, digest=digest_of(ended) if state is JobState.DONE else None)
+            self._tell(ask, ended, state, fence=body.fence)
         mark = call.delivery.mark
         if state is JobState.DONE and mark is not None and mark.replay_of is not None:
             self.ends.mirror(mark.replay_of, ended[0])
         return ended
+
+    def _tell(self, ask: Ask, ended: Any, state: JobState, *, fence: int | None) -> None:
+        try:
+            self._finish(ask, fence, state, digest=digest_of(ended) if state is JobState.DONE else None)
+        except StoreUnavailable as error:
+            if ended[1] is None or ended[1].state != states.RETRY:
+                raise
+            # Its next try is on its way, and a delivery that went back would be a second body. Its lease lapses.
+            log.warning("its end is not told", job=ask.job, task=ask.task, error=str(error))
 
     def _trace(self, call: _Call, body: Body) -> Any:
         job, task = call.delivery.job, call.delivery.task
