@@ -152,12 +152,15 @@ class FaultProxy:
             is_taken = self._listener is listener  # it may refuse by now
             if is_taken:
                 self._links.append(link)
-        if not is_taken:
-            for end in link:
-                _break(end)
-            return
-        _beside(lambda: self._copy(client, server, link))
-        self._copy(server, client, link)
+        if is_taken:
+            there = _beside(lambda: self._copy(client, server, link))
+            self._copy(server, client, link)
+            there.join()
+        for end in link:
+            _break(end)
+        with self._lock:
+            if link in self._links:
+                self._links.remove(link)
 
     def _connect(self) -> socket.socket:
         if isinstance(self._target, str):
@@ -171,16 +174,15 @@ class FaultProxy:
         return socket.create_connection(self._target)
 
     def _copy(self, source: socket.socket, sink: socket.socket, link: Link) -> None:
-        with suppress(OSError):
+        try:
             while chunk := source.recv(_CHUNK):
                 self._flows.wait()
                 sink.sendall(chunk)
-        self._flows.wait()  # an end of a connection does not get through either
-        for end in link:
-            _break(end)
-        with self._lock:
-            if link in self._links:
-                self._links.remove(link)
+            self._flows.wait()  # an end does not get through a stall either; what the other side still says does
+            sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            for end in link:
+                _break(end)
 
 
 def _bound(port: int) -> socket.socket:
@@ -214,5 +216,7 @@ def _break(end: socket.socket) -> None:
     end.close()
 
 
-def _beside(work: Callable[[], None]) -> None:
-    threading.Thread(target=work, name="fault-proxy", daemon=True).start()
+def _beside(work: Callable[[], None]) -> threading.Thread:
+    thread = threading.Thread(target=work, name="fault-proxy", daemon=True)
+    thread.start()
+    return thread

@@ -89,7 +89,12 @@ class Staged:
 
     def death(self) -> ChildDied:
         died: list[ChildDied] = []
-        eventually(lambda: bool(died.extend(filter(None, [self.supervisor.poll()])) or died))
+
+        def seen() -> bool:
+            died.extend(filter(None, [self.supervisor.poll()]))
+            return bool(died)
+
+        eventually(seen)
         return died[0]
 
     def took(self, died: ChildDied) -> bool:
@@ -169,7 +174,12 @@ def test_a_pool_that_lost_a_child_has_recovered_once_it_is_whole_again(staged: S
     pid = staged.start()
     before = {each.pid for each in psutil.Process(pid).children()}
     staged.strike(StrikeKind.KILL_CHILD, "worker")
-    eventually(lambda: staged.step() is None and staged.chaos.is_over)
+
+    def whole() -> bool:
+        staged.step()
+        return staged.chaos.is_over
+
+    eventually(whole)
     after = {each.pid for each in psutil.Process(pid).children()}
     assert len(before & after) == 1
     assert staged.struck() == [("worker", True)]
