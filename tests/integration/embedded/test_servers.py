@@ -251,3 +251,14 @@ def test_a_server_whose_port_was_taken_meanwhile_is_told_in_one_line(
     kill(supervisor, "valkey", eventually)
     with socket.create_server(("127.0.0.1", port)), pytest.raises(LocalServiceError, match="at another port"):
         plan.start_again("valkey")
+
+
+@pytest.mark.parametrize(("data", "sync"), [(Data.KEEP, "everysec"), (Data.DISCARD, "no")])
+def test_what_is_confirmed_outlives_kill_9_where_only_this_run_wants_it(tmp_path: Path, data: Data, sync: str) -> None:
+    # While the file is synced in the background, what is confirmed may not be in it yet: nobody can force that moment.
+    with RunFolder(tmp_path / "run", data=data) as run, Supervisor(run) as supervisor:
+        url = Valkey(run).start(supervisor)
+        with redis.Redis.from_url(url, decode_responses=True) as client:
+            assert client.config_get("append*") | {"appendfsync": sync, "appendonly": "yes"} == client.config_get(
+                "append*"
+            )

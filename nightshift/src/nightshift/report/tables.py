@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from nightshift.chaos.strike import Struck
 from nightshift.report.checks import Report
 from nightshift.report.figures import Waits
 from nightshift.report.marks import SIGNS, mark_of
 from nightshift.report.night import Sweeping
+from nightshift.report.strikes import back_after
 from nightshift.report.track import note_of
 from nightshift.report.wording import clock, count, megabytes, night_clock, seconds
 from slackwater import JobState, Occurrence
@@ -165,17 +165,10 @@ def strikes(report: Report) -> Table:
         source="strikes at moments drawn from the seed; spans in real time",
         heads=("At", "Whom", "What", "Effect", "Back after"),
         rows=tuple(
-            (night_clock(one.at, tempo=tempo, zone=zone), one.target, one.kind.value, one.effect, _back(one))
+            (night_clock(one.at, tempo=tempo, zone=zone), one.target, one.kind.value, one.effect, back_after(one))
             for one in report.night.chaos
         ),
     )
-
-
-def _back(one: Struck) -> str:
-    if one.recovered_at is None:
-        return "it did not come back"
-    after_s = (one.recovered_at - one.at).total_seconds()
-    return f"{seconds(after_s)}, {one.recovery}" if one.recovery else "at once"
 
 
 def lanes(report: Report) -> Table:
