@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,6 +10,7 @@ import pytest
 import redis
 from tests.integration.cases.ward import Ward
 from tests.integration.celery.spine import eventually
+from tests.programs import Program
 
 from slackwater.adapters.brokers.unacked import keys_of
 from slackwater.core.liveness import Owner
@@ -22,7 +22,7 @@ lanes = pytest.mark.parametrize("lane", ["heavy", "waiting"])
 
 
 @contextmanager
-def standing_still(worker: subprocess.Popen[bytes]) -> Iterator[None]:
+def standing_still(worker: Program) -> Iterator[None]:
     """Stop a worker's processes; they go on afterwards if they are still there."""
     tree = [psutil.Process(worker.pid), *psutil.Process(worker.pid).children(recursive=True)]
     for each in tree:
