@@ -215,6 +215,29 @@ def test_a_worker_that_could_not_start_while_a_server_was_away_is_started_again(
     assert staged.supervisor.pids
 
 
+def test_a_worker_that_gives_up_since_its_first_pool_lost_a_child_is_started_again(staged: Staged) -> None:
+    gives_up = "import subprocess, sys; subprocess.run(['sleep', '600']); sys.exit(1)"
+    young = Child(name="worker", argv=[sys.executable, "-c", gives_up], log_path=staged.worker.log_path)
+    pid = staged.supervisor.start(young)
+    eventually(lambda: bool(psutil.Process(pid).children()))
+    staged.strike(StrikeKind.KILL_CHILD, "worker")
+    assert staged.took(staged.death())
+    staged.step(1.1)
+    assert staged.supervisor.pids["worker"] != pid
+    assert staged.struck() == [("worker", True)]
+
+
+def test_a_grown_up_worker_is_not_to_die_of_a_lost_child(staged: Staged) -> None:
+    gives_up = "import subprocess, sys; subprocess.run(['sleep', '600']); sys.exit(1)"
+    pid = staged.supervisor.start(
+        Child(name="worker", argv=[sys.executable, "-c", gives_up], log_path=staged.worker.log_path)
+    )
+    eventually(lambda: bool(psutil.Process(pid).children()))
+    staged.now = timedelta(seconds=60)
+    staged.strike(StrikeKind.KILL_CHILD, "worker")
+    assert not staged.took(staged.death())
+
+
 @pytest.mark.parametrize("code", [0, 2])
 def test_a_worker_that_ends_by_itself_is_not_chaoss_doing(staged: Staged, code: int) -> None:
     ended = Child(

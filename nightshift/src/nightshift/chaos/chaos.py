@@ -20,7 +20,9 @@ from slackwater.testing import FaultProxy
 AGAIN_AFTER = timedelta(seconds=1)
 """How soon a process is started anew that could not start while a server was away."""
 COULD_NOT_START = 1
-"""Exit code of our processes for a server that does not answer."""
+"""Exit code of our processes for a server that does not answer, or a pool that cannot be filled."""
+STARTS_WITHIN = timedelta(seconds=30)
+"""A worker that young whose pool loses a child gives up: Celery waits for each first child in vain."""
 
 
 @dataclass(kw_only=True)
@@ -108,10 +110,11 @@ class Chaos:
         if isinstance(wound, Away):
             wound.note_death(now)
             return True
-        if not self._could_not_start(died):
+        if not self._could_not_start(died, bereaved=isinstance(wound, Bereaved), now=now):
             return False
-        self._wounds[died.name] = (None, self._away(died.name, died.pid, until=now + AGAIN_AFTER))
-        self.tell(f"{died.name} could not start while a server was away; it is started again")
+        number, _ = self._wounds.get(died.name, (None, None))
+        self._wounds[died.name] = (number, self._away(died.name, died.pid, until=now + AGAIN_AFTER))
+        self.tell(f"{died.name} could not start, by a strike; it is started again")
         return True
 
     @contextmanager
@@ -123,10 +126,13 @@ class Chaos:
             if PostgreSQL.name not in self._wounds:
                 raise
 
-    def _could_not_start(self, died: ChildDied) -> bool:
-        if died.exit_code != COULD_NOT_START or died.name not in self.targets.children or self._troubled_at is None:
+    def _could_not_start(self, died: ChildDied, *, bereaved: bool, now: datetime) -> bool:
+        if died.exit_code != COULD_NOT_START or died.name not in self.targets.children:
             return False
-        return self._troubled_at >= self._started_at.get(died.name, self.begins_at)
+        started_at = self._started_at.get(died.name, self.begins_at)
+        if bereaved:
+            return now - started_at < STARTS_WITHIN
+        return self._troubled_at is not None and self._troubled_at >= started_at
 
     def _is_server_or_link(self, name: str) -> bool:
         return name in self.targets.servers or name in self.targets.links
