@@ -282,9 +282,9 @@ def _is_copy(ask: Ask, run: Run) -> Resolve | None:
 
 
 def _attempt(ask: Ask, run: Run | None) -> int:
-    # A plain job's first start leaves no row, so what is flagged and unknown may have had one. Others ask each time.
+    # A plain job's first start leaves no row, so what is flagged and unknown had one.
     if run is None or run.tries != ask.tries:
-        return 2 if ask.redelivered and ask.key is None and ask.lease is None else 1
+        return 2 if ask.redelivered else 1
     if run.handed_back:
         return run.attempts
     return run.attempts + 1

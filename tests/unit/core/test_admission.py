@@ -60,13 +60,6 @@ def test_what_is_flagged_and_unknown_had_a_start_that_left_no_row() -> None:
     assert admit(ask(redelivered=True), Found()) == Admit(attempt=2)
 
 
-@pytest.mark.parametrize("rules", [{"key": KeyRule(name="run:1")}, {"lease": leased()}])
-def test_what_asks_at_each_start_and_is_unknown_has_not_begun_though_it_is_flagged(rules: dict[str, Any]) -> None:
-    admission = admit(ask(redelivered=True, **rules), Found())
-    assert isinstance(admission, Admit)
-    assert admission.attempt == 1
-
-
 def test_attempts_count_from_one_again_for_each_try() -> None:
     assert admit(ask(tries=1), Found(run=Run(job="a", tries=0, attempts=3))) == Admit(attempt=1)
     assert admit(ask(tries=1, redelivered=True), Found(run=Run(job="a", tries=1, attempts=1))) == Admit(attempt=2)
