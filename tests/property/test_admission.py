@@ -118,7 +118,7 @@ def test_nobody_starts_beside_the_job_of_his_key_or_after_its_fresh_success(ask:
 
 @given(ASKS, FOUND)
 def test_what_is_flagged_is_never_ended_for_a_copy_that_has_not_ended(ask: Ask, found: Found) -> None:
-    """The delivery may be the last message of its job: only an end (its own, or of its key), or a later try, ends it."""
+    """The delivery may be the last message of its job: its own end, that of its key, or a later try alone ends it."""
     run = of_job(found.run, ask.job)
     admission = admit(ask, Found(**vars(found) | {"run": run}))
 

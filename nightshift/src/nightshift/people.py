@@ -79,12 +79,13 @@ class Spinners:
 
     states: JobStates
     journal: Journal
+    now: Callable[[], float] = time.monotonic
     watched: dict[str, float] = field(default_factory=dict)
     given_up: int = 0
 
     def add(self, job: str) -> None:
         """Start watching one."""
-        self.watched[job] = time.monotonic() + PATIENCE_S
+        self.watched[job] = self.now() + PATIENCE_S
 
     def look(self) -> None:
         """Look at all of them once; write down those that have ended. Where nobody answers, they go on spinning."""
@@ -94,7 +95,7 @@ class Spinners:
         for job in [job for job, state in known.items() if state.final]:
             self.journal.write(ANSWERED, job=job, state=known[job].value)
             del self.watched[job]
-        for job in [job for job, until in self.watched.items() if until < time.monotonic()]:
+        for job in [job for job, until in self.watched.items() if until < self.now()]:
             self.given_up += 1
             del self.watched[job]
 
@@ -105,15 +106,18 @@ class Clicks:
 
     Attributes:
         submit: Publishes the job of a click; raises one of `NOT_GOT_THROUGH` where it does not get through.
+        now: The monotonic clock, in seconds.
+        waiting: By job: the click, and until when whoever clicked has patience.
     """
 
     submit: Callable[[PlannedClick], object]
+    now: Callable[[], float] = time.monotonic
     waiting: dict[str, tuple[PlannedClick, float]] = field(default_factory=dict)
     _again_at: float = field(default=0.0, init=False)
 
     def add(self, click: PlannedClick) -> None:
         """Click, for the first time."""
-        self.waiting[click.job] = (click, time.monotonic() + PATIENCE_S)
+        self.waiting[click.job] = (click, self.now() + PATIENCE_S)
         self._again_at = 0.0
 
     def press(self) -> list[PlannedClick]:
@@ -123,15 +127,15 @@ class Clicks:
             OperationalError, BrokerUnavailable: Somebody has no more patience.
         """
         through: list[PlannedClick] = []
-        if not self.waiting or time.monotonic() < self._again_at:
+        if not self.waiting or self.now() < self._again_at:
             return through
         for click, until in list(self.waiting.values()):
             try:
                 self.submit(click)
             except NOT_GOT_THROUGH:
-                if time.monotonic() > until:
+                if self.now() > until:
                     raise
-                self._again_at = time.monotonic() + CLICKS_AGAIN_S
+                self._again_at = self.now() + CLICKS_AGAIN_S
                 return through
             through.append(click)
             del self.waiting[click.job]
