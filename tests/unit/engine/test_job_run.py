@@ -38,7 +38,8 @@ class Away:
 
 
 def ask(job: str = "job", **options: Any) -> Ask:
-    return Ask(job=job, tries=0, task="sync", boot=BOOT, redelivered=True, **options)
+    values: dict[str, Any] = {"tries": 0, "redelivered": True}
+    return Ask(job=job, task="sync", boot=BOOT, **values | options)
 
 
 def test_what_only_counts_attempts_starts_unasked() -> None:
