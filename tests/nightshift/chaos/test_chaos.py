@@ -238,6 +238,14 @@ def test_a_grown_up_worker_is_not_to_die_of_a_lost_child(staged: Staged) -> None
     assert not staged.took(staged.death())
 
 
+def test_a_grown_up_worker_is_not_to_give_up_while_a_server_is_away(staged: Staged) -> None:
+    refused = Child(name="worker", argv=[sys.executable, "-c", "raise SystemExit(1)"], log_path=staged.worker.log_path)
+    staged.now = timedelta(seconds=60)
+    staged.strike(StrikeKind.STALL, "link", lasts_s=5.0)
+    staged.supervisor.start(refused)
+    assert not staged.took(staged.death())
+
+
 @pytest.mark.parametrize("code", [0, 2])
 def test_a_worker_that_ends_by_itself_is_not_chaoss_doing(staged: Staged, code: int) -> None:
     ended = Child(
