@@ -22,7 +22,7 @@ AGAIN_AFTER = timedelta(seconds=1)
 COULD_NOT_START = 1
 """Exit code of our processes for a server that does not answer, or a pool that cannot be filled."""
 STARTS_WITHIN = timedelta(seconds=30)
-"""A process is that long on its way: it is refused while its store is away, and a worker gives up whose first pool loses
+"""A process is that long on its way: refused while its store is away, or giving up since its first pool has lost
 a child."""
 
 
@@ -99,7 +99,9 @@ class Chaos:
         for name, (number, wound) in list(self._wounds.items()):
             if (recovery := wound.heal(now)) is not None:
                 del self._wounds[name]
-                self._recovered(number, name, recovery, now)
+                if isinstance(wound, Away):
+                    self._started_at[name] = now
+                self._recovered(number, recovery, now)
         while self._to_come and self.begins_at + self._to_come[0][1].moment <= now:
             self._make(*self._to_come.popleft(), now)
         if any(self._is_server_or_link(name) for name in self._wounds):
@@ -149,7 +151,7 @@ class Chaos:
             self._wounds[strike.target] = (number, wound)
         self._write(number, strike, effect, now)
         if wound is None:
-            self._recovered(number, strike.target, "", now)
+            self._recovered(number, "", now)
 
     def _cut(self, strike: Strike, now: datetime) -> tuple[str, Wound | None]:
         link = self.targets.links[strike.target]
@@ -215,7 +217,6 @@ class Chaos:
         for_how_long = f" for {strike.lasts.total_seconds():.1f} s" if strike.lasts else ""
         self.tell(f"chaos: {strike.target}: {strike.kind.value}{for_how_long} ({effect})")
 
-    def _recovered(self, number: int | None, name: str, recovery: str, now: datetime) -> None:
-        self._started_at[name] = now
+    def _recovered(self, number: int | None, recovery: str, now: datetime) -> None:
         if number is not None:
             self.journal.write(RECOVERED, at=now, number=number, how=recovery)
