@@ -1,6 +1,7 @@
 """The broker or the database is away at the worst moment."""
 
 import json
+import socket
 from dataclasses import replace
 from datetime import timedelta
 
@@ -125,6 +126,31 @@ def test_a_job_that_comes_to_be_late_while_its_start_cannot_be_told_does_not_run
         assert str(ward.ended(job)["result"]) == "expired: late"
         assert not ward.runs(job)
         eventually(lambda: ward.unacked() == 0)
+
+
+@pytest.mark.parametrize("broker_url", ["valkey"], indirect=True)
+def test_a_body_whose_next_try_is_sent_does_not_come_again_itself_though_the_store_is_away(
+    ward: Ward, store_link: tuple[FaultProxy, str]
+) -> None:
+    link, url = store_link
+    with socket.create_server(("127.0.0.1", 0)) as peer:
+        peer.settimeout(AGAIN_WITHIN_S)
+        where = f"http://127.0.0.1:{peer.getsockname()[1]}"
+        with ward.worker("one", lane="waiting", SPINE_STORE_URL=url, SLACKWATER_STORE_PATIENCE="1", CASES_PEER=where):
+            job = ward.tasks["waiting.file"].delay("7").id
+            asked, _ = peer.accept()
+            link.refuse()
+            asked.close()  # an error that is worth another try
+            log = ward.file("one.log")
+            eventually(lambda: "its end is not told" in log.read_text(), otherwise=lambda: ward.said("one"))
+            link.accept()
+            asked, _ = peer.accept()
+            with asked:
+                asked.recv(1024)
+                asked.sendall(b'HTTP/1.0 200 OK\r\n\r\n{"filing": "F-7"}')
+            ward.done(job)
+            eventually(lambda: ward.unacked() == 0)
+        assert [run["redelivered"] for run in ward.runs(job)] == [False, False]
 
 
 @pytest.mark.parametrize("broker_url", ["valkey"], indirect=True)
