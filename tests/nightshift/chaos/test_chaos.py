@@ -4,7 +4,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -62,8 +62,14 @@ class Staged:
     chaos: Chaos = field(init=False)
 
     def strike(self, kind: StrikeKind, target: str, *, lasts_s: float = 0.0) -> None:
+        self.strikes((kind, target, lasts_s))
+
+    def strikes(self, *those: tuple[StrikeKind, str, float]) -> None:
         self.chaos = Chaos(
-            strikes=[Strike(moment=timedelta(0), kind=kind, target=target, lasts=timedelta(seconds=lasts_s))],
+            strikes=[
+                Strike(moment=timedelta(0), kind=kind, target=target, lasts=timedelta(seconds=lasts_s))
+                for kind, target, lasts_s in those
+            ],
             begins_at=BEGINS_AT,
             targets=Targets(
                 children={"worker": self.worker},
@@ -213,6 +219,17 @@ def test_a_worker_that_could_not_start_while_a_server_was_away_is_started_again(
     assert staged.took(staged.death())
     staged.step(1.1)
     assert staged.supervisor.pids
+
+
+def test_who_is_started_in_the_step_in_which_a_server_comes_back_may_find_it_away(staged: Staged) -> None:
+    staged.start()
+    staged.supervisor.start(Child(name="postgresql", argv=["sleep", "600"], log_path=staged.worker.log_path))
+    staged.worker = replace(staged.worker, argv=[sys.executable, "-c", "raise SystemExit(1)"])
+    staged.strikes(*((StrikeKind.KILL, target, 1.0) for target in ("worker", "postgresql")))
+    assert [staged.took(staged.death()) for _ in range(2)] == [True, True]
+    staged.step(1.1)
+    assert staged.restarts == ["postgresql"]
+    assert staged.took(staged.death())
 
 
 def test_a_worker_that_gives_up_since_its_first_pool_lost_a_child_is_started_again(staged: Staged) -> None:

@@ -96,6 +96,7 @@ class Chaos:
         Raises:
             LocalServiceError: Something could not be started again.
         """
+        self._note_trouble(now)  # before a server is back: who is started in the same step may find it away
         for name, (number, wound) in list(self._wounds.items()):
             if (recovery := wound.heal(now)) is not None:
                 del self._wounds[name]
@@ -104,8 +105,7 @@ class Chaos:
                 self._recovered(number, recovery, now)
         while self._to_come and self.begins_at + self._to_come[0][1].moment <= now:
             self._make(*self._to_come.popleft(), now)
-        if any(self._is_server_or_link(name) for name in self._wounds):
-            self._troubled_at = now
+        self._note_trouble(now)
 
     def took(self, died: ChildDied, *, now: datetime) -> bool:
         """Tell whether a death is chaos's doing, so that the night goes on: whoever died is started again."""
@@ -137,8 +137,9 @@ class Chaos:
         # One that runs is to outlive what is done to others: that it gives up is no strike's doing.
         return now - started_at < STARTS_WITHIN and (troubled or bereaved)
 
-    def _is_server_or_link(self, name: str) -> bool:
-        return name in self.targets.servers or name in self.targets.links
+    def _note_trouble(self, now: datetime) -> None:
+        if any(name in self.targets.servers or name in self.targets.links for name in self._wounds):
+            self._troubled_at = now
 
     def _make(self, number: int, strike: Strike, now: datetime) -> None:
         if strike.target in self._wounds:
