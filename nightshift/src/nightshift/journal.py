@@ -17,7 +17,7 @@ from threading import RLock
 from typing import Any
 
 from celery import Celery, signals
-from celery.exceptions import Retry
+from celery.exceptions import Reject, Retry
 
 from nightshift.alarm_note import AlarmNote
 from nightshift.errors import NightError
@@ -105,7 +105,7 @@ def follow(app: Celery, sw: Slackwater, journal: Journal) -> None:
 
     def ended(task_id: str = "", task: Any = None, state: str | None = None, retval: Any = None, **_: Any) -> None:
         if _is_ours(app, task):
-            journal.write(ENDED, job=task_id, state=state or "", tried_again_for=_tried_again_for(retval))
+            journal.write(ENDED, job=task_id, state=state or "", tried_again_for=tried_again_for(retval))
 
     sw.on_published(published)
     app.__dict__["journal_receivers"] = (started, ended)  # signals hold their receivers weakly
@@ -113,9 +113,14 @@ def follow(app: Celery, sw: Slackwater, journal: Journal) -> None:
     signals.task_postrun.connect(ended)
 
 
-def _tried_again_for(returned: Any) -> str | None:
-    """Return the kind of error for which a body is tried again; None for one that is not."""
-    return type(returned.exc).__name__ if isinstance(returned, Retry) and returned.exc is not None else None
+def tried_again_for(returned: Any) -> str | None:
+    """Return the kind of error for which a body, or its delivery, comes again; None for one that does not."""
+    why = None
+    if isinstance(returned, Retry):
+        why = returned.exc
+    elif isinstance(returned, Reject) and getattr(returned, "requeue", False):
+        why = getattr(returned, "reason", None)
+    return type(why).__name__ if isinstance(why, BaseException) else None
 
 
 def _is_ours(app: Celery, task: Any) -> bool:
