@@ -78,6 +78,11 @@ def cli() -> None:
     default=None,
     help="Script of faults for the outside world, JSON; see nightshift.world.faults.",
 )
+@click.option(
+    "--chaos",
+    is_flag=True,
+    help="Kill, stop and restart workers, balancer and own servers, break connections: at moments drawn from the seed.",
+)
 @click.option("--broker", "broker_url", envvar="CELERY_BROKER_URL", help="Broker URL; without one a Valkey is started.")
 @click.option(
     "--store", "store_url", envvar="SLACKWATER_STORE_URL", help="PostgreSQL URL; without one a PostgreSQL is started."

@@ -17,6 +17,7 @@ from threading import RLock
 from typing import Any
 
 from celery import Celery, signals
+from celery.exceptions import Reject, Retry
 
 from nightshift.alarm_note import AlarmNote
 from nightshift.errors import NightError
@@ -25,6 +26,7 @@ from slackwater.inspection import mark_of
 
 PUBLISHED, STARTED, ENDED, CLICKED, ANSWERED = "published", "started", "ended", "clicked", "answered"
 SWEPT = "swept"
+STRUCK, RECOVERED = "struck", "recovered"
 
 
 @dataclass(kw_only=False)
@@ -101,14 +103,24 @@ def follow(app: Celery, sw: Slackwater, journal: Journal) -> None:
                 elastic=mark is not None and mark.elastic,
             )
 
-    def ended(task_id: str = "", task: Any = None, state: str | None = None, **_: Any) -> None:
+    def ended(task_id: str = "", task: Any = None, state: str | None = None, retval: Any = None, **_: Any) -> None:
         if _is_ours(app, task):
-            journal.write(ENDED, job=task_id, state=state or "")
+            journal.write(ENDED, job=task_id, state=state or "", tried_again_for=tried_again_for(retval))
 
     sw.on_published(published)
     app.__dict__["journal_receivers"] = (started, ended)  # signals hold their receivers weakly
     signals.task_prerun.connect(started)
     signals.task_postrun.connect(ended)
+
+
+def tried_again_for(returned: Any) -> str | None:
+    """Return the kind of error for which a body, or its delivery, comes again; None for one that does not."""
+    why = None
+    if isinstance(returned, Retry):
+        why = returned.exc
+    elif isinstance(returned, Reject) and getattr(returned, "requeue", False):
+        why = getattr(returned, "reason", None)
+    return type(why).__name__ if isinstance(why, BaseException) else None
 
 
 def _is_ours(app: Celery, task: Any) -> bool:

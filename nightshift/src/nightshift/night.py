@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -19,6 +19,9 @@ from nightshift.alarm_note import FULL, AlarmNote, no_room
 from nightshift.books.generator import generate
 from nightshift.books.migrate import migrate
 from nightshift.books.runs import runs_to_submit
+from nightshift.chaos.chaos import Chaos
+from nightshift.chaos.links import open_links
+from nightshift.chaos.staging import stage_chaos, wait_until_settled
 from nightshift.connecting import connect_accounts
 from nightshift.course import scale_of, span_of, tempo_of
 from nightshift.errors import NightError
@@ -34,7 +37,7 @@ from nightshift.usage import Meter
 from nightshift.world.faults import FaultScriptError, read_faults
 from nightshift.world_process import World, revive_world, start_world
 from slackwater import Settings, Slackwater, processes
-from slackwater.local import Data, RunFolder, Servers, StopSignals, Supervisor, masked
+from slackwater.local import Child, ChildDied, Data, RunFolder, ServerPlan, Servers, StopSignals, Supervisor, masked
 
 LEAD = timedelta(seconds=8)
 """How long before the night begins its processes are started: they stand ready at 01:30."""
@@ -113,9 +116,8 @@ def _run(stage: Stage, stack: ExitStack, day: date) -> bool:
     )
     if (unread := processes.unread_backend(os.environ)) is not None:
         stage.console.print(f"note: {unread}", soft_wrap=True, markup=False)
-    servers = Servers.start(
-        stage.folder.path, stage.supervisor, broker_url=options.broker_url, store_url=options.store_url
-    )
+    plan = ServerPlan(stage.folder.path, stage.supervisor, broker_url=options.broker_url, store_url=options.store_url)
+    servers = plan.start()
     _mark_given_servers(stage, stack)
     store_url = stack.enter_context(_database(stage, servers))
     books = engine_of(store_url)
@@ -131,13 +133,22 @@ def _run(stage: Stage, stack: ExitStack, day: date) -> bool:
     )
     connect_accounts(books, world)
     env = _environment(stage, servers, world, store_url=store_url)
+    links = stack.enter_context(open_links(env, sockets=stage.folder.sockets)) if options.chaos else None
     sw = _application(env)
     stack.callback(_clear, stage, servers, sw)
     stack.callback(sw.store.close)
     sw.store.migrate()
     sw.adopt_schedule(stage.span.starts_at)  # however late its balancer is
-    _start(stage, sw, env, clicks)
-    _watch(stage, sw, world)
+    # This process itself asks directly: what it shows and reports is not to suffer.
+    children = _start(stage, sw, {**env, **(links.environment if links else {})}, clicks)
+    chaos = stage_chaos(stage, sw, children=children, servers=plan, links=links)
+
+    def go_on() -> None:
+        must_go_on(stage, or_else=lambda died: _survives(died, stage, sw, world=world, chaos=chaos))
+
+    _watch(stage, sw, chaos=chaos, go_on=go_on)
+    if options.chaos:
+        wait_until_settled(stage, sw, clicks, chaos=chaos, go_on=go_on)
     _stop(stage, sw)
     must_go_on(stage, before="its report was written")
     course = Course(
@@ -151,6 +162,7 @@ def _run(stage: Stage, stack: ExitStack, day: date) -> bool:
         world_books=world.books,
         journal=_journal(stage),
     )
+    books.dispose()  # its server may have been another since
     with Session(books) as session:
         night = gather(sw, course, session=session, processes=stage.meter.uses())
     must_go_on(stage, before="its report was written")
@@ -240,7 +252,8 @@ def _application(env: Mapping[str, str]) -> Slackwater:
     return sw
 
 
-def _start(stage: Stage, sw: Slackwater, env: Mapping[str, str], clicks: Sequence[PlannedClick]) -> None:
+def _start(stage: Stage, sw: Slackwater, env: Mapping[str, str], clicks: Sequence[PlannedClick]) -> Mapping[str, Child]:
+    """Start the night's processes; return those that chaos may strike, by name."""
     must_go_on(stage)
     path = stage.folder.path / "clicks.json"
     write_script(clicks, path)
@@ -248,30 +261,39 @@ def _start(stage: Stage, sw: Slackwater, env: Mapping[str, str], clicks: Sequenc
     children = [
         processes.balancer(APP, env=env, logs=logs),
         *processes.workers(APP, sw.lanes, env=env, logs=logs),
-        processes.python(PEOPLE, ["nightshift", "people", f"--script={path}"], env=env, logs=logs),
     ]
-    for child in children:
+    people = processes.python(PEOPLE, ["nightshift", "people", f"--script={path}"], env=env, logs=logs)
+    for child in (*children, people):
         stage.supervisor.start(child)
     stage.console.print(
         f"{len(sw.lanes)} lanes, balancer, outside world and people run; logs in {logs}", soft_wrap=True
     )
+    return {child.name: child for child in children}
 
 
-def _watch(stage: Stage, sw: Slackwater, world: World) -> None:
-    """Show the night until it is over and everybody who clicked has an answer.
+def _survives(died: ChildDied, stage: Stage, sw: Slackwater, *, world: World, chaos: Chaos) -> bool:
+    """Tell whether a night goes on though a process died.
 
-    An outside world that has died of a script of faults is started again, as a person on call would.
+    Chaos brings back whom it struck; an outside world that has died of a script of faults is started again, as a person
+    on call would.
     """
-    ends = sw.settings.tempo.run_at(stage.span.ends_at)
 
     def tell(line: str) -> None:
         stage.console.print(line, soft_wrap=True)
 
+    return chaos.took(died, now=sw.clock.run()) or revive_world(died, world, stage.supervisor, tell=tell)
+
+
+def _watch(stage: Stage, sw: Slackwater, *, chaos: Chaos, go_on: Callable[[], None]) -> None:
+    """Show the night until it is over and everybody who clicked has an answer."""
+    ends = sw.settings.tempo.run_at(stage.span.ends_at)
     with Screen(stage.console, sw, stage.span) as screen:
         while (now := sw.clock.run()) < ends or (PEOPLE in stage.supervisor.pids and now < ends + ANSWERS_WITHIN):
-            must_go_on(stage, or_else=lambda died: revive_world(died, world, stage.supervisor, tell=tell))
+            go_on()
+            chaos.step(sw.clock.run())
             stage.meter.sample(stage.supervisor.pids)
-            screen.show()
+            with chaos.bearing_outages():
+                screen.show()
             stage.stop.wait(LOOK_EVERY)
 
 

@@ -9,19 +9,27 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from uuid import NAMESPACE_URL, uuid5
 
+from kombu.exceptions import OperationalError
+
 from nightshift.journal import ANSWERED, CLICKED, Journal
+from slackwater import JobState
+from slackwater.errors import BrokerUnavailable
 from slackwater.inspection import JobStates
 
 LOOK_S = 0.02
 """How often a spinner looks."""
 PATIENCE_S = 60.0
-"""How long people watch a spinner at most."""
+"""How long people watch a spinner at most, and go on clicking where the click does not get through."""
+CLICKS_AGAIN_S = 0.5
+NOT_GOT_THROUGH = (OperationalError, BrokerUnavailable)
+"""What a click comes to while the broker is away: whoever clicked clicks again, for the same job."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,24 +79,67 @@ class Spinners:
 
     states: JobStates
     journal: Journal
+    now: Callable[[], float] = time.monotonic
     watched: dict[str, float] = field(default_factory=dict)
     given_up: int = 0
 
     def add(self, job: str) -> None:
         """Start watching one."""
-        self.watched[job] = time.monotonic() + PATIENCE_S
+        self.watched[job] = self.now() + PATIENCE_S
 
     def look(self) -> None:
-        """Look at all of them once; write down those that have ended."""
-        if not self.watched:
-            return
-        known = self.states.states(list(self.watched))
+        """Look at all of them once; write down those that have ended. Where nobody answers, they go on spinning."""
+        known: Mapping[str, JobState] = {}
+        with suppress(BrokerUnavailable):
+            known = self.states.states(list(self.watched)) if self.watched else {}
         for job in [job for job, state in known.items() if state.final]:
             self.journal.write(ANSWERED, job=job, state=known[job].value)
             del self.watched[job]
-        for job in [job for job, until in self.watched.items() if until < time.monotonic()]:
+        for job in [job for job, until in self.watched.items() if until < self.now()]:
             self.given_up += 1
             del self.watched[job]
+
+
+@dataclass
+class Clicks:
+    """The clicks that have not got through yet.
+
+    Attributes:
+        submit: Publishes the job of a click; raises one of `NOT_GOT_THROUGH` where it does not get through.
+        now: The monotonic clock, in seconds.
+        waiting: By job: the click, and until when whoever clicked has patience.
+    """
+
+    submit: Callable[[PlannedClick], object]
+    now: Callable[[], float] = time.monotonic
+    waiting: dict[str, tuple[PlannedClick, float]] = field(default_factory=dict)
+    _again_at: float = field(default=0.0, init=False)
+
+    def add(self, click: PlannedClick) -> None:
+        """Click, for the first time."""
+        self.waiting[click.job] = (click, self.now() + PATIENCE_S)
+        self._again_at = 0.0
+
+    def press(self) -> list[PlannedClick]:
+        """Click again where it is time; return what got through.
+
+        Raises:
+            OperationalError, BrokerUnavailable: Somebody has no more patience.
+        """
+        through: list[PlannedClick] = []
+        if not self.waiting or self.now() < self._again_at:
+            return through
+        for click, until in list(self.waiting.values()):
+            try:
+                self.submit(click)
+            except NOT_GOT_THROUGH:
+                if self.now() > until:
+                    raise
+                self._again_at = self.now() + CLICKS_AGAIN_S
+                return through
+            through.append(click)
+            del self.waiting[click.job]
+        return through
 
 
 def click_all(clicks: Sequence[PlannedClick], journal: Journal) -> int:
@@ -102,16 +153,23 @@ def click_all(clicks: Sequence[PlannedClick], journal: Journal) -> int:
     from nightshift.filings.tasks import submit_approved_run
 
     spinners = Spinners(JobStates(app), journal)
+    pressed = Clicks(lambda click: submit_approved_run.apply_async((click.run_id,), task_id=click.job))
+
+    def look() -> None:
+        for through in pressed.press():
+            spinners.add(through.job)
+        spinners.look()
+
     for click in clicks:
         due = sw.clock.run_at(click.at)
         while (left := (due - sw.clock.run()).total_seconds()) > 0:
-            spinners.look()
+            look()
             time.sleep(min(LOOK_S, left))
         journal.write(CLICKED, job=click.job, run_id=click.run_id)
-        submit_approved_run.apply_async((click.run_id,), task_id=click.job)
-        spinners.add(click.job)
-    while spinners.watched:
-        spinners.look()
+        pressed.add(click)
+        look()
+    while spinners.watched or pressed.waiting:
+        look()
         time.sleep(LOOK_S)
     return spinners.given_up
 

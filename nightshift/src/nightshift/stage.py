@@ -47,6 +47,7 @@ class NightOptions:
     faults: Path | None
     broker_url: str | None
     store_url: str | None
+    chaos: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

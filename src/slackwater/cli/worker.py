@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
+from celery import Celery
+from celery.bin.celery import celery as commands
 
 from slackwater.adapters.embedded.parent_death import launch_line
 from slackwater.app import Slackwater
@@ -65,7 +67,18 @@ def _be(sw: Slackwater, lane: Lane, *, slots: int | None, name: str | None, logl
     if lane.niceness:
         os.nice(lane.niceness)
     # Celery counts --concurrency below the slots of the lane as fewer connections; the rest is its own command line.
-    sw.app.worker_main(arguments(lane, sw.queues[lane.name], slots=slots, name=name or lane.name, loglevel=loglevel))
+    sys.exit(
+        _end_of_celery(
+            sw.app, arguments(lane, sw.queues[lane.name], slots=slots, name=name or lane.name, loglevel=loglevel)
+        )
+    )
+
+
+def _end_of_celery(app: Celery, argv: list[str]) -> int:
+    """Run a command of Celery's; return its exit code, which `app.worker_main` leaves out (a failure would be a 0)."""
+    celery: Any = commands
+    celery.params[0].default = app
+    return int(celery.main(args=argv, standalone_mode=False) or 0)
 
 
 def _run_each(context: click.Context, lanes: Sequence[Lane], *, slots: int | None, loglevel: str) -> None:

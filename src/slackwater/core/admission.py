@@ -292,8 +292,14 @@ def _attempt(ask: Ask, run: Run | None) -> int:
 
 def _key_taken(ask: Ask, rule: KeyRule, found: Found) -> Resolve | Wait | None:
     key, holder = found.key, found.key_holder
-    if key is None or key.job == ask.job:
+    if key is None:
         return None
+    if key.job == ask.job:
+        # Its next try, sent before an earlier delivery came again and did the work.
+        done = key.state is JobState.DONE
+        return (
+            Resolve(to=ask.job, state=key.state, reason=f"key {rule.name}: it has done that itself") if done else None
+        )
     if _is_fresh(rule, key):
         return Resolve(to=key.job, state=key.state, reason=f"key {rule.name}: done already")
     # Announced and not begun: whoever begins first does the work, and the other resolves to it when it comes.

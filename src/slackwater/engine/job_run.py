@@ -75,7 +75,8 @@ class JobRuns:
             StoreUnavailable: It is away for longer than its patience.
         """
         run = self._patiently(lambda: self.store().runs.runs([job]), job=job).get(job)
-        return run is not None and run.attempts > 0
+        # A later try that waits has no attempt of its own; that there is one says that an earlier one began.
+        return run is not None and (run.attempts > 0 or run.tries > 0)
 
     def finish(self, finish: Finish) -> None:
         """Tell how a body ended.

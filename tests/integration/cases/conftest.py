@@ -9,13 +9,14 @@ from threading import Thread
 from uuid import uuid4
 
 import pytest
+from sqlalchemy import make_url
 from tests.contract.private_server import PrivateServer
-from tests.fault_proxy import FaultProxy
 from tests.integration.cases.gateway import Gateway
 from tests.integration.cases.ward import Ward, ward_at
 from tests.integration.celery.application import Place
 
 from slackwater.local import Data, PostgreSQL, RunFolder, Supervisor
+from slackwater.testing import FaultProxy
 
 BROKERS = ["valkey", pytest.param("rabbitmq", marks=pytest.mark.rabbitmq)]
 
@@ -47,6 +48,22 @@ def link(broker_url: str) -> Iterator[FaultProxy]:
     """What the workers reach their broker through, in `linked`; nobody else does."""
     with FaultProxy.before(broker_url) as link:
         yield link
+
+
+@pytest.fixture
+def results_link(place: Place) -> Iterator[FaultProxy]:
+    """What workers reach their result backend through, where a test tells them to."""
+    with FaultProxy.before(place.backend_url) as link:
+        yield link
+
+
+@pytest.fixture
+def store_link(place: Place) -> Iterator[tuple[FaultProxy, str]]:
+    """What workers reach their store through, where a test tells them to, and its address."""
+    url = make_url(place.store_url)
+    folder, port = Path(str(url.query["host"])), int(str(url.query["port"]))
+    with FaultProxy(str(folder / f".s.PGSQL.{port}"), listen=folder / f".s.PGSQL.{port + 1}") as link:
+        yield link, url.update_query_dict({"port": str(port + 1)}).render_as_string(hide_password=False)
 
 
 @pytest.fixture(scope="module")

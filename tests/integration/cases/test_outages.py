@@ -1,13 +1,13 @@
 """The broker or the database is away at the worst moment."""
 
 import json
+import socket
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 import redis
 from tests.contract.private_server import PrivateServer
-from tests.fault_proxy import FaultProxy
 from tests.integration.cases.application import QUICK
 from tests.integration.cases.ward import Ward, ward_at
 from tests.integration.celery.application import Place
@@ -16,6 +16,7 @@ from tests.integration.celery.spine import eventually
 from slackwater.adapters.brokers.recovery import open_recovery
 from slackwater.adapters.brokers.unacked import keys_of
 from slackwater.core.liveness import Owner
+from slackwater.testing import FaultProxy
 
 TIME_TO_LIVE = timedelta(seconds=float(QUICK["SLACKWATER_PRESENCE_LIVES_FOR"]))
 AGAIN_WITHIN_S = 180
@@ -68,6 +69,88 @@ def test_a_plain_body_that_ran_while_its_broker_was_away_runs_once(ward: Ward, l
         ward.done(lasts)
         eventually(lambda: ward.unacked() == 0, within_s=AGAIN_WITHIN_S)
     assert [len(ward.runs(job)) for job in (ends, lasts)] == [1, 1]
+
+
+@lanes
+@pytest.mark.parametrize("broker_url", ["valkey"], indirect=True)
+def test_a_body_that_ends_while_the_result_backend_is_away_is_told_as_done(
+    ward: Ward, results_link: FaultProxy, lane: str
+) -> None:
+    away = results_link.url_of(ward.place.backend_url)
+    with ward.worker("one", lane=lane, SPINE_BACKEND_URL=away):
+        job = ward.tasks[f"{lane}.wait_at_gate"].delay("gate").id
+        eventually(lambda: ward.runs(job))
+        results_link.refuse()
+        ward.open("gate")
+        # Celery itself would tell it as failed now; one that was never told could not be told from one that runs on.
+        log = ward.file("one.log")
+        eventually(lambda: "Failed operation _store_result" in log.read_text(), otherwise=lambda: ward.said("one"))
+        results_link.accept()
+        ward.done(job, ward.tasks[f"{lane}.note"].delay(1).id)
+        assert len(ward.runs(job)) == 1
+        eventually(lambda: ward.unacked() == 0)
+
+
+@pytest.mark.parametrize("broker_url", ["valkey"], indirect=True)
+def test_a_job_that_comes_to_be_late_while_it_waits_for_the_store_does_not_start(
+    ward: Ward, store_link: tuple[FaultProxy, str]
+) -> None:
+    link, url = store_link
+    with ward.worker("one", lane="waiting", SPINE_STORE_URL=url):
+        link.stall()
+        start_by = ward.sw.clock.calendar() + timedelta(seconds=2)
+        job = ward.tasks["waiting.keyed"].apply_async(("effect",), headers=ward.header(start_by=start_by)).id
+        eventually(lambda: ward.unacked() == 1)
+        eventually(lambda: ward.sw.clock.calendar() > start_by)
+        link.flow()
+        assert str(ward.ended(job)["result"]) == "expired: late"
+        assert not ward.runs(job)
+        assert not ward.preruns(job)
+        again = ward.tasks["waiting.keyed"].delay("effect").id
+        ward.done(again)
+        assert len(ward.runs(again)) == 1, "its key is free"
+
+
+@pytest.mark.parametrize("broker_url", ["valkey"], indirect=True)
+def test_a_job_that_comes_to_be_late_while_its_start_cannot_be_told_does_not_run(
+    ward: Ward, results_link: FaultProxy
+) -> None:
+    away = results_link.url_of(ward.place.backend_url)
+    with ward.worker("one", lane="waiting", SPINE_BACKEND_URL=away):
+        results_link.refuse()
+        start_by = ward.sw.clock.calendar() + timedelta(seconds=2)
+        job = ward.tasks["waiting.note"].apply_async((1,), headers=ward.header(start_by=start_by)).id
+        eventually(lambda: ward.preruns(job))
+        eventually(lambda: ward.sw.clock.calendar() > start_by)
+        results_link.accept()
+        assert str(ward.ended(job)["result"]) == "expired: late"
+        assert not ward.runs(job)
+        eventually(lambda: ward.unacked() == 0)
+
+
+@pytest.mark.parametrize("broker_url", ["valkey"], indirect=True)
+def test_a_body_whose_next_try_is_sent_does_not_come_again_itself_though_the_store_is_away(
+    ward: Ward, store_link: tuple[FaultProxy, str]
+) -> None:
+    link, url = store_link
+    with socket.create_server(("127.0.0.1", 0)) as peer:
+        peer.settimeout(AGAIN_WITHIN_S)
+        where = f"http://127.0.0.1:{peer.getsockname()[1]}"
+        with ward.worker("one", lane="waiting", SPINE_STORE_URL=url, SLACKWATER_STORE_PATIENCE="1", CASES_PEER=where):
+            job = ward.tasks["waiting.file"].delay("7").id
+            asked, _ = peer.accept()
+            link.refuse()
+            asked.close()  # an error that is worth another try
+            log = ward.file("one.log")
+            eventually(lambda: "its end is not told" in log.read_text(), otherwise=lambda: ward.said("one"))
+            link.accept()
+            asked, _ = peer.accept()
+            with asked:
+                asked.recv(1024)
+                asked.sendall(b'HTTP/1.0 200 OK\r\n\r\n{"filing": "F-7"}')
+            ward.done(job)
+            eventually(lambda: ward.unacked() == 0)
+        assert [run["redelivered"] for run in ward.runs(job)] == [False, False]
 
 
 @pytest.mark.parametrize("broker_url", ["valkey"], indirect=True)

@@ -28,6 +28,19 @@ def test_the_workers_of_two_lanes_end_with_the_command_that_started_them(
     assert "Traceback" not in log.read_text()
 
 
+def test_a_worker_that_cannot_fill_its_pool_ends_with_an_exit_code(door: FrontDoor, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with door.start("worker", "bakery", log=log) as run:
+
+        def gave_up() -> bool:
+            for each in family(run.pid)[1:]:
+                each.kill()
+            return run.poll() is not None
+
+        eventually(gave_up, within_s=60)
+        assert run.returncode == 1, log.read_text()
+
+
 def test_migrating_twice_is_migrating_once(door: FrontDoor) -> None:
     done = door.run("-A", APP, "migrate")
     assert (done.returncode, done.stdout) == (0, "store: up to date\n")

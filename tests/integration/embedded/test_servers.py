@@ -10,13 +10,15 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import psutil  # type: ignore[import-untyped]
 import pytest
 import redis
 from sqlalchemy import create_engine, make_url, text
 
 from slackwater.errors import ConfigurationError, LocalServiceError
-from slackwater.local import Data, PostgreSQL, RunFolder, Servers, Supervisor, Valkey
+from slackwater.local import Data, PostgreSQL, RunFolder, ServerPlan, Servers, Supervisor, Valkey
 
 Eventually = Callable[[Callable[[], bool]], None]
 
@@ -217,3 +219,46 @@ def test_both_servers_run_as_an_ordinary_user_without_a_home(nobodys_folder: Pat
         pytest.skip("another user can read no interpreter with these packages")
     ended = as_nobody(python, "-c", AS_ANOTHER_USER, str(nobodys_folder / "run"))
     assert (ended.returncode, ended.stdout) == (0, "redis postgresql+psycopg\n"), ended.stderr
+
+
+def test_own_servers_are_started_again_at_their_addresses_with_what_they_had(
+    run: RunFolder, supervisor: Supervisor, eventually: Eventually
+) -> None:
+    plan = ServerPlan(run.path, supervisor)
+    servers = plan.start()
+    assert set(plan.own) == {"valkey", "postgresql"}
+    with redis.Redis.from_url(servers.broker_url) as client:
+        client.set("kept", "yes")
+    query(servers.store_url, "CREATE TABLE kept AS SELECT 1 AS one")
+    for name in plan.own:
+        server = psutil.Process(supervisor.pids[name])
+        for each in (server, *server.children(recursive=True)):
+            each.kill()
+        eventually(lambda name=name: (died := supervisor.poll()) is not None and died.name == name)  # type: ignore[misc]
+        plan.start_again(name)
+    assert plan.addresses() == servers
+    with redis.Redis.from_url(servers.broker_url) as client:
+        assert client.get("kept") == b"yes"
+    assert query(servers.store_url, "SELECT one FROM kept") == [(1,)]
+
+
+def test_a_server_whose_port_was_taken_meanwhile_is_told_in_one_line(
+    run: RunFolder, supervisor: Supervisor, eventually: Eventually, postgres_url: str
+) -> None:
+    plan = ServerPlan(run.path, supervisor, store_url=postgres_url)
+    port = urlsplit(plan.start().broker_url).port
+    assert port is not None
+    kill(supervisor, "valkey", eventually)
+    with socket.create_server(("127.0.0.1", port)), pytest.raises(LocalServiceError, match="at another port"):
+        plan.start_again("valkey")
+
+
+@pytest.mark.parametrize(("data", "sync"), [(Data.KEEP, "everysec"), (Data.DISCARD, "no")])
+def test_what_is_confirmed_outlives_kill_9_where_only_this_run_wants_it(tmp_path: Path, data: Data, sync: str) -> None:
+    # While the file is synced in the background, what is confirmed may not be in it yet: nobody can force that moment.
+    with RunFolder(tmp_path / "run", data=data) as run, Supervisor(run) as supervisor:
+        url = Valkey(run).start(supervisor)
+        with redis.Redis.from_url(url, decode_responses=True) as client:
+            assert client.config_get("append*") | {"appendfsync": sync, "appendonly": "yes"} == client.config_get(
+                "append*"
+            )

@@ -3,8 +3,10 @@
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 
 import psutil  # type: ignore[import-untyped]
@@ -120,3 +122,20 @@ def test_a_child_is_refused_outside_the_main_thread(run: RunFolder, supervisor: 
         refused = pool.submit(supervisor.start, child).exception()
     assert isinstance(refused, LocalServiceError)
     assert "main thread" in str(refused)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_child_that_is_stopped_ends_in_order_all_the_same(
+    run: RunFolder, supervisor: Supervisor, eventually: Eventually, runs: Runs, number: signal.Signals
+) -> None:
+    child = python("parent", PARENT, run, stop_within=timedelta(seconds=60))
+    child = replace(child, stop_signal=number)
+    pid = supervisor.start(child, ready=lambda: child.log_path.read_text().strip().isdigit())
+    family = (psutil.Process(pid), psutil.Process(int(child.log_path.read_text())))
+    for each in family:
+        each.suspend()
+    eventually(lambda: {each.status() for each in family} == {psutil.STATUS_STOPPED})
+    began = time.monotonic()
+    supervisor.stop("parent")
+    assert time.monotonic() - began < child.stop_within.total_seconds()
+    assert not any(runs(each.pid) for each in family)

@@ -6,7 +6,7 @@ import pytest
 
 from nightshift.report.check import Check
 from nightshift.report.checks import Report, run_checks
-from nightshift.report.night import Click, Night, Run
+from nightshift.report.night import Click, Night, Restart, Run
 from nightshift.report.sentences import for_you
 from nightshift.world.kinds import Outcome, PathKind
 from slackwater import JobState
@@ -179,6 +179,17 @@ def test_a_first_start_after_start_by_is_named_and_a_second_is_not(night: Night)
     check = failing(replace(night, runs=[*others, late]))
     assert check.name == "No first start after start_by"
     assert run.job in check.evidence[0]
+
+
+def test_a_late_start_of_what_the_store_had_let_start_before_is_a_note(night: Night) -> None:
+    run = next(one for one in night.runs if one.start_by is not None)
+    late = replace(run, started_at=night.tempo.run_at(run.start_by or run.started_at) + timedelta(seconds=1))
+    came_late = replace(night, runs=[late if one is run else one for one in night.runs])
+    assert not run_checks(came_late).checks[3].ok
+    again = Restart(job=run.job, task=run.task, starts=2, is_childs=True)
+    check = run_checks(replace(came_late, restarts=[again])).checks[3]
+    assert check.ok
+    assert run.job in check.notes[0]
 
 
 def test_a_due_occurrence_that_is_not_recorded_is_named(night: Night) -> None:

@@ -7,9 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from celery.exceptions import Reject, Retry
 
 from nightshift.errors import NightError
-from nightshift.journal import CLICKED, STARTED, Journal, read
+from nightshift.journal import CLICKED, STARTED, Journal, read, tried_again_for
+from slackwater.errors import StaleFence
 
 WRITE_MUCH = """
 import sys
@@ -93,3 +95,18 @@ def test_a_folder_that_cannot_be_made_is_one_clear_sentence(tmp_path: Path) -> N
     (tmp_path / "file").touch()
     with pytest.raises(NightError, match=r"journal in .*file.*cannot be written \(Not a directory\)"):
         Journal(tmp_path / "file" / "journal").write(STARTED, job="one")
+
+
+@pytest.mark.parametrize(
+    ("returned", "why"),
+    [
+        (Retry("later", exc=OSError("away")), "OSError"),
+        (Reject(StaleFence("account:7", 3), requeue=True), "StaleFence"),
+        (Reject(StaleFence("account:7", 3), requeue=False), None),
+        (Retry("later"), None),
+        (17, None),
+        (OSError("it failed"), None),
+    ],
+)
+def test_why_a_body_comes_again_is_told_by_what_it_returned(returned: object, why: str | None) -> None:
+    assert tried_again_for(returned) == why

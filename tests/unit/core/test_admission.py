@@ -146,6 +146,13 @@ def test_a_key_that_is_free_or_its_own_is_taken() -> None:
         assert admit(keyed(), Found(key=known)) == Admit(attempt=1, takes_key=True)
 
 
+def test_a_next_try_of_what_an_earlier_delivery_has_done_meanwhile_starts_nothing() -> None:
+    own = key(job="a", state=JobState.DONE, ended_at=NOON)
+    waits = Run(job="a", tries=1, attempts=0, state=JobState.HELD)
+    admission = admit(ask(tries=1, key=KeyRule(name="run:1")), Found(run=waits, key=own))
+    assert admission == Resolve(to="a", state=JobState.DONE, reason="key run:1: it has done that itself")
+
+
 def test_a_repeat_of_what_is_done_resolves_to_it() -> None:
     admission = admit(keyed(), Found(key=key(state=JobState.DONE, ended_at=NOON)))
 

@@ -1,6 +1,6 @@
 """Asking and telling a store that is away for a while."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -9,7 +9,7 @@ import pytest
 from tests.unit.engine.conftest import NOON
 
 from slackwater.adapters.memory import MemoryStore
-from slackwater.core.admission import Admit, Ask, LeaseRule
+from slackwater.core.admission import Admit, Ask, LeaseRule, Wait
 from slackwater.core.job import JobState
 from slackwater.engine.job_run import JobRuns
 from slackwater.errors import StoreUnavailable
@@ -38,7 +38,8 @@ class Away:
 
 
 def ask(job: str = "job", **options: Any) -> Ask:
-    return Ask(job=job, tries=0, task="sync", boot=BOOT, redelivered=True, **options)
+    values: dict[str, Any] = {"tries": 0, "redelivered": True}
+    return Ask(job=job, task="sync", boot=BOOT, **values | options)
 
 
 def test_what_only_counts_attempts_starts_unasked() -> None:
@@ -79,3 +80,22 @@ def test_an_ending_is_told_once_the_store_is_back() -> None:
     ending = Ending(job="job", state=JobState.DEAD, reason="poison", task="sync", lane="till", at=NOON)
     away.runs().end(ending)
     assert away.store.endings.find(["job"]) == {"job": ending}
+
+
+def test_a_job_has_begun_once_a_body_was_admitted_and_stays_so_while_its_next_try_waits() -> None:
+    away = Away(calls=0)
+    runs = away.runs()
+    assert not runs.has_begun("job")
+    away.store.runs.begin([ask("other", lease=LEASE, redelivered=False)])
+    waits = runs.begin(ask(redelivered=False, lease=LEASE))
+    assert waits is not None
+    assert isinstance(waits.admission, Wait)
+    assert not runs.has_begun("job"), "it was delivered, and waits"
+    begun = runs.begin(ask(redelivered=False, lease=replace(LEASE, name="account:8")))
+    assert begun is not None
+    assert isinstance(begun.admission, Admit)
+    assert runs.has_begun("job")
+    next_try = runs.begin(ask(redelivered=False, lease=LEASE, tries=1))
+    assert next_try is not None
+    assert isinstance(next_try.admission, Wait)
+    assert runs.has_begun("job"), "its first try has, though its next one has no attempt yet"

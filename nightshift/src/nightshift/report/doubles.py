@@ -17,13 +17,15 @@ def nothing_twice(night: Night) -> Check:
     """Check that no run is filed twice, no job fetched an account twice, and both sides' books agree.
 
     A job whose body was cut off (its worker died) may ask again: that is at-least-once delivery, and a note. What a
-    caller did not get whole, and a listing whose continuation key had expired, it must ask for again.
+    caller did not get whole, and a listing whose continuation key had expired, it must ask for again. In a night of
+    chaos so may a body that could not write down what it had fetched, since a server of ours was away or its lease was
+    gone: it ended there, and was tried again. In any other night none of that may happen.
     """
     filed_twice = tuple(_filed_twice(night))
     repeats = _repeated_fetches(night)
-    excused = _cut_off_runs(night)
+    excused = _cut_off_runs(night) + _kept_from_writing(night)
     fetched_twice = tuple(line for job, times, line in repeats if times > 1 + excused[job])
-    notes = tuple(f"{line}, after its worker died" for job, times, line in repeats if times <= 1 + excused[job])
+    notes = tuple(f"{line}, after {_excuse(job, night)}" for job, times, line in repeats if times <= 1 + excused[job])
     apart = (*_unknown_to_us(night), *_unknown_to_the_world(night))
     parts = (
         (filed_twice, "filed twice"),
@@ -78,6 +80,24 @@ def _expired_key(call: Call) -> bool:
 
 def _cut_off_runs(night: Night) -> Counter[str]:
     return Counter(run.job for run in night.runs if run.ended_at is None)
+
+
+OURS_WAS_AWAY = frozenset(
+    {"OperationalError", "StoreUnavailable", "BrokerUnavailable", "PacerUnavailable", "StaleFence"}
+)
+"""Errors for which a body is tried again that say: it is our side that was away, by a strike."""
+
+
+def _kept_from_writing(night: Night) -> Counter[str]:
+    if not night.chaos:
+        return Counter()
+    return Counter(run.job for run in night.runs if run.tried_again_for in OURS_WAS_AWAY)
+
+
+def _excuse(job: str, night: Night) -> str:
+    kept = sorted({run.tried_again_for for run in night.runs if run.job == job} & OURS_WAS_AWAY)
+    reasons = ["its worker died"] if _cut_off_runs(night)[job] else []
+    return " and ".join([*reasons, *kept])
 
 
 def _unknown_to_us(night: Night) -> Iterable[str]:

@@ -18,6 +18,7 @@ from nightshift import journal
 from nightshift.books.attachments import reading_rates
 from nightshift.books.models import AgentRun, Filing, Tenant
 from nightshift.books.morning import morning_counts
+from nightshift.chaos.strike import StrikeKind, Struck
 from nightshift.people import PlannedClick
 from nightshift.report.night import (
     Claim,
@@ -108,6 +109,7 @@ def gather(sw: Slackwater, course: Course, *, session: Session, processes: Seque
         letters=letters,
         restarts=list(_restarts(sw, demands)),
         sweepings=list(_sweepings(sw, events)),
+        chaos=strikes_of(events),
     )
 
 
@@ -122,11 +124,13 @@ def due_instants(schedule: Schedule, *, since: datetime, until: datetime) -> lis
 
 def runs_of(events: Iterable[Mapping[str, Any]]) -> list[Run]:
     """Pair the journals' starts with their ends; a start without end was cut off."""
-    ended: dict[str, list[tuple[datetime, str]]] = {}
+    ended: dict[str, list[tuple[datetime, str, str]]] = {}
     started: list[Mapping[str, Any]] = []
     for event in events:
         if event["event"] == journal.ENDED:
-            ended.setdefault(event["job"], []).append((_instant(event["at"]), event["state"]))
+            ended.setdefault(event["job"], []).append(
+                (_instant(event["at"]), event["state"], event.get("tried_again_for") or "")
+            )
         elif event["event"] == journal.STARTED:
             started.append(event)
     starts: dict[str, list[Mapping[str, Any]]] = {}
@@ -135,7 +139,7 @@ def runs_of(events: Iterable[Mapping[str, Any]]) -> list[Run]:
     return [run for job, tries in starts.items() for run in _paired(tries, sorted(ended.get(job, [])))]
 
 
-def _paired(tries: Sequence[Mapping[str, Any]], ends: Sequence[tuple[datetime, str]]) -> Iterable[Run]:
+def _paired(tries: Sequence[Mapping[str, Any]], ends: Sequence[tuple[datetime, str, str]]) -> Iterable[Run]:
     for number, event in enumerate(tries):
         at = _instant(event["at"])
         until = _instant(tries[number + 1]["at"]) if number + 1 < len(tries) else None
@@ -151,6 +155,7 @@ def _paired(tries: Sequence[Mapping[str, Any]], ends: Sequence[tuple[datetime, s
             outcome=end[1] if end else "",
             elastic=bool(event["elastic"]),
             start_by=_maybe(event["start_by"]),
+            tried_again_for=end[2] if end else "",
         )
 
 
@@ -256,6 +261,26 @@ def _sweepings(sw: Slackwater, events: Iterable[Mapping[str, Any]]) -> Iterable[
             error=sweep.error,
             rescued=tuple(rescued.get(sweep.sweeper, ())),
         )
+
+
+def strikes_of(events: Iterable[Mapping[str, Any]]) -> list[Struck]:
+    """Pair the journal's strikes with the recoveries of those that they hit, by moment."""
+    events = list(events)
+    recovered = {event["number"]: event for event in events if event["event"] == journal.RECOVERED}
+    struck = [
+        Struck(
+            at=_instant(event["at"]),
+            kind=StrikeKind(event["kind"]),
+            target=event["target"],
+            lasts=timedelta(seconds=event["lasts_s"]),
+            effect=event["effect"],
+            recovered_at=None if (back := recovered.get(event["number"])) is None else _instant(back["at"]),
+            recovery="" if back is None else back["how"],
+        )
+        for event in events
+        if event["event"] == journal.STRUCK
+    ]
+    return sorted(struck, key=lambda one: one.at)
 
 
 def _clicks(

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from nightshift.chaos.strike import Struck
 from nightshift.report.check import Check
 from nightshift.report.checks import Report
 from nightshift.report.figures import FanOut, Waits
@@ -53,6 +54,7 @@ def to_json(report: Report) -> dict[str, Any]:
         "duplicates": [{"job": one.job, "of": one.of} for one in ledger.duplicates],
         "restarts": [asdict(one) for one in night.restarts],
         "sweepers": [{**asdict(one), "at": one.at.isoformat()} for one in night.sweepings],
+        "chaos": [_struck(one, night.tempo) for one in night.chaos],
         "expired_reasons": dict(sorted(night.expired_reasons.items())),
     }
 
@@ -73,6 +75,21 @@ def _waits(waits: Waits) -> dict[str, Any]:
 
 def _fan_out(one: FanOut) -> dict[str, Any]:
     return {**asdict(one), "ratio": one.ratio}
+
+
+def _struck(one: Struck, tempo: Tempo) -> dict[str, Any]:
+    back = one.recovered_at
+    return {
+        "at": one.at.isoformat(),
+        "night_at": tempo.calendar_at(one.at).isoformat(),
+        "kind": one.kind.value,
+        "target": one.target,
+        "lasts_s": one.lasts.total_seconds(),
+        "effect": one.effect,
+        "recovered": back is not None,
+        "recovered_after_s": None if back is None else (back - one.at).total_seconds(),
+        "recovery": one.recovery,
+    }
 
 
 def _occurrence(one: Occurrence, tempo: Tempo) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from enum import StrEnum
 from zoneinfo import ZoneInfo
 
 from nightshift.books.morning import MorningCounts
+from nightshift.chaos.strike import Struck
 from nightshift.documents.accuracy import Rates
 from nightshift.world.books import Call, Filing
 from nightshift.world.limiter import RateLimit
@@ -158,6 +159,7 @@ class Run:
         outcome: How it ended, in the worker's word; empty while it runs.
         elastic: It could have been held.
         start_by: Last instant (calendar clock) at which it might start for the first time; None for none.
+        tried_again_for: Kind of the error for which it is tried again; empty for a body that is not.
     """
 
     job: str
@@ -170,6 +172,7 @@ class Run:
     outcome: str = ""
     elastic: bool = False
     start_by: datetime | None = None
+    tried_again_for: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,6 +243,7 @@ class Night:
         letters: Dead letters of demanded jobs.
         restarts: Demanded jobs that were started again within one try.
         sweepings: What the sweepers did, by name.
+        chaos: Strikes that were made, by moment; empty for a night without chaos.
     """
 
     plan: str
@@ -268,3 +272,4 @@ class Night:
     letters: Sequence[Letter] = ()
     restarts: Sequence[Restart] = ()
     sweepings: Sequence[Sweeping] = ()
+    chaos: Sequence[Struck] = ()

@@ -9,6 +9,7 @@ from nightshift.report.lane_band import bands, draw_band
 from nightshift.report.marks import draw_mark, tally
 from nightshift.report.night import Night
 from nightshift.report.scale import TimeScale
+from nightshift.report.strikes import draw_strikes
 from nightshift.report.svg import path, tag, text, title, width_of
 from nightshift.report.wording import clock, count
 
@@ -35,6 +36,7 @@ def picture(report: Report) -> str:
         _head(report, scale),
         _grid(scale, height=height),
         *drawn,
+        draw_strikes(report.night, scale, top=_HEAD_PX - 2),
         path(f"M0 {_HEAD_PX - 6:.1f}V{height:.1f}", "moment"),
         xmlns="http://www.w3.org/2000/svg",
         viewBox=f"0 0 {WIDTH_PX:.0f} {height:.0f}",
@@ -66,7 +68,9 @@ def heading(night: Night) -> str:
 def _description(report: Report) -> str:
     marks = ", ".join(f"{number} {mark}" for mark, number in tally(report.night.occurrences).items() if number)
     lanes = count(len(report.night.lanes), "lane")
-    return f"{lanes} over the night's clock: running work above each line, waiting work below. Occurrences: {marks}."
+    struck = f" Wedges at the top: {count(len(report.night.chaos), 'strike')} of chaos." if report.night.chaos else ""
+    shown = f"{lanes} over the night's clock: running work above each line, waiting work below."
+    return f"{shown} Occurrences: {marks}.{struck}"
 
 
 def _head(report: Report, scale: TimeScale) -> str:

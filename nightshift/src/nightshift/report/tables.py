@@ -10,6 +10,7 @@ from nightshift.report.checks import Report
 from nightshift.report.figures import Waits
 from nightshift.report.marks import SIGNS, mark_of
 from nightshift.report.night import Sweeping
+from nightshift.report.strikes import back_after
 from nightshift.report.track import note_of
 from nightshift.report.wording import clock, count, megabytes, night_clock, seconds
 from slackwater import JobState, Occurrence
@@ -35,6 +36,7 @@ def tables(report: Report) -> tuple[Table, ...]:
         lanes(report),
         waits(report),
         sweepings(report),
+        strikes(report),
         figures(report),
     )
     return tuple(table for table in made if table.rows)
@@ -153,6 +155,20 @@ def _did(one: Sweeping) -> str:
     if one.rescued:
         parts.append(f"recovered this night: {', '.join(one.rescued)}")
     return "; ".join(parts)
+
+
+def strikes(report: Report) -> Table:
+    """List what chaos did, and what became of it."""
+    tempo, zone = report.night.tempo, report.night.zone
+    return Table(
+        caption="Chaos",
+        source="strikes at moments drawn from the seed; spans in real time",
+        heads=("At", "Whom", "What", "Effect", "Back after"),
+        rows=tuple(
+            (night_clock(one.at, tempo=tempo, zone=zone), one.target, one.kind.value, one.effect, back_after(one))
+            for one in report.night.chaos
+        ),
+    )
 
 
 def lanes(report: Report) -> Table:

@@ -31,11 +31,13 @@ class UnackedKeys:
 
     Attributes:
         messages: Hash of the messages by delivery tag.
+        transit: Hash of the message, one at most, that has left its list and not reached that hash, by its list.
         index: Sorted set of the tags by the instant of delivery.
         mutex: Lock of kombu's own restoring.
     """
 
     messages: str
+    transit: str
     index: str
     mutex: str
 
@@ -45,6 +47,7 @@ def keys_of(owner: Owner) -> UnackedKeys:
     name = f"{owner.worker}.{owner.boot.hex}"
     return UnackedKeys(
         messages=f"slackwater.unacked.{name}",
+        transit=f"slackwater.transit.{name}",
         index=f"slackwater.unacked_index.{name}",
         mutex=f"slackwater.unacked_mutex.{name}",
     )

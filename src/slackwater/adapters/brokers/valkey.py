@@ -19,6 +19,7 @@ import redis
 from slackwater.adapters.brokers.connection import BrokerConnection
 from slackwater.adapters.brokers.unacked import REGISTRY, keys_of, owner_in
 from slackwater.core.job import HEADER, Mark
+from slackwater.core.liveness import Owner
 from slackwater.core.reading import QueueReading
 
 _PAGE = 500
@@ -125,8 +126,10 @@ class _Keys:
     def unacknowledged(self) -> frozenset[str] | None:
         if self._unacked is None:
             return None
+        # What is in transit goes on to a hash meanwhile: looked at first, it is seen twice rather than missed.
+        ids = {_id(_parse(message)) for key in self._transits() for message in self._client.hvals(key)}
         entries = (entry for key in self._hashes() for entry in self._client.hscan_iter(key, count=_PAGE))
-        ids = (_id(_first(_parse(value))) for _, value in entries)
+        ids |= {_id(_first(_parse(value))) for _, value in entries}
         return frozenset(job for job in ids if job is not None)
 
     def _unacked_by_queue(self) -> Counter[str] | None:
@@ -135,18 +138,34 @@ class _Keys:
         pipeline = self._client.pipeline(transaction=False)
         for key in self._hashes():
             pipeline.eval(_COUNT, 1, key)
+        counted = len(pipeline)
+        for key in self._transits():
+            pipeline.hkeys(key)
+        answers = pipeline.execute()
         found: Counter[str] = Counter()
-        for said in pipeline.execute():
+        for said in answers[:counted]:
             for name, count in zip(said[::2], said[1::2], strict=True):
                 found[name.decode(errors="replace")] += int(count)
+        found.update(self._queue_of(name) for said in answers[counted:] for name in said)
         return found
 
     def _hashes(self) -> list[str]:
         """Return the hashes of what is delivered: each owner's, and the one of workers that own nothing."""
+        owned = {self._prefix + keys_of(owner).messages for owner in self._owners()}
+        return sorted({str(self._unacked), self._prefix + _EVERYBODYS, *owned})
+
+    def _transits(self) -> list[str]:
+        """Return the hashes of what is on its way into its owner's hands."""
+        return [self._prefix + keys_of(owner).transit for owner in self._owners()]
+
+    def _owners(self) -> list[Owner]:
         entries = self._client.smembers(self._prefix + REGISTRY)
         owners = (owner_in(entry.decode(errors="replace")) for entry in entries)
-        owned = {self._prefix + keys_of(one[1]).messages for one in owners if one is not None}
-        return sorted({str(self._unacked), self._prefix + _EVERYBODYS, *owned})
+        return [one[1] for one in owners if one is not None]
+
+    def _queue_of(self, name: bytes) -> str:
+        """Return the queue that a list is of."""
+        return name.decode(errors="replace").removeprefix(self._prefix).rsplit(self._separator, 1)[0]
 
     def _lists(self, queue: str) -> list[str]:
         name = self._prefix + queue

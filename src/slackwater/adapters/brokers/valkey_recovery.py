@@ -27,11 +27,19 @@ redis.call('RPUSH', KEYS[3], ARGV[3])
 return 1
 """
 
-# KEYS: hash, index, mutex, registry. ARGV: entry of the registry.
+# What was in transit was never begun, so it goes back as it is. KEYS: transit, list. ARGV: message as read.
+_TURN_BACK = """
+if redis.call('HGET', KEYS[1], KEYS[2]) ~= ARGV[1] then return 0 end
+redis.call('HDEL', KEYS[1], KEYS[2])
+redis.call('RPUSH', KEYS[2], ARGV[1])
+return 1
+"""
+
+# KEYS: hash, transit, index, mutex, registry. ARGV: entry of the registry.
 _FORGET = """
-if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
-redis.call('DEL', KEYS[2], KEYS[3])
-redis.call('SREM', KEYS[4], ARGV[1])
+if redis.call('EXISTS', KEYS[1], KEYS[2]) > 0 then return 0 end
+redis.call('DEL', KEYS[3], KEYS[4])
+redis.call('SREM', KEYS[5], ARGV[1])
 return 1
 """
 
@@ -109,7 +117,9 @@ class _Broker:
         pipeline = self._client.pipeline(transaction=False)
         for owner in found:
             pipeline.hlen(self._keys(owner).messages)
-        return dict(zip(found, pipeline.execute(), strict=True)) if found else {}
+            pipeline.hlen(self._keys(owner).transit)
+        counts = pipeline.execute() if found else []
+        return {owner: counts[2 * number] + counts[2 * number + 1] for number, owner in enumerate(found)}
 
     def connections(self, owner: Owner) -> int | None:
         wanted = client_name_of(owner)
@@ -125,7 +135,15 @@ class _Broker:
         tags = self._client.zrevrange(keys.index, 0, -1)
         known = set(tags)
         tags += [tag for tag in self._client.hkeys(keys.messages) if tag not in known]
-        return sum(self._restore_page(keys, tags[start : start + _PAGE]) for start in range(0, len(tags), _PAGE))
+        return self._turn_back(keys) + sum(
+            self._restore_page(keys, tags[start : start + _PAGE]) for start in range(0, len(tags), _PAGE)
+        )
+
+    def _turn_back(self, keys: UnackedKeys) -> int:
+        pipeline = self._client.pipeline(transaction=False)
+        for where, message in self._client.hgetall(keys.transit).items():
+            pipeline.eval(_TURN_BACK, 2, keys.transit, where, message)
+        return sum(pipeline.execute())
 
     def delivered(self, owner: Owner) -> Sequence[str]:
         return [_text(tag) for tag in self._client.hkeys(self._keys(owner).messages)]
@@ -173,12 +191,15 @@ class _Broker:
     def forget(self, owner: Owner, *, realm: str) -> bool:
         keys = self._keys(owner)
         registry, entry = self._prefix + REGISTRY, entry_of(owner, realm=realm)
-        return bool(self._client.eval(_FORGET, 4, keys.messages, keys.index, keys.mutex, registry, entry))
+        return bool(self._client.eval(_FORGET, 5, keys.messages, keys.transit, keys.index, keys.mutex, registry, entry))
 
     def _keys(self, owner: Owner) -> UnackedKeys:
         keys = keys_of(owner)
         return UnackedKeys(
-            messages=self._prefix + keys.messages, index=self._prefix + keys.index, mutex=self._prefix + keys.mutex
+            messages=self._prefix + keys.messages,
+            transit=self._prefix + keys.transit,
+            index=self._prefix + keys.index,
+            mutex=self._prefix + keys.mutex,
         )
 
 

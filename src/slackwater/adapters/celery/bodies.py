@@ -30,6 +30,7 @@ class Body:
         fence: The lease's fencing token; None without lease.
         attempt: Which started delivery of its try it is, from 1, as far as it is known.
         result: What another run of the same work returned, instead of running; `NOTHING` for a body that runs.
+        begins: Called at the last moment before it runs; what it raises keeps it from running.
     """
 
     policy: RetryPolicy | None = None
@@ -38,6 +39,7 @@ class Body:
     fence: int | None = None
     attempt: int = 1
     result: Any = NOTHING
+    begins: Callable[[], None] = lambda: None
     entered: bool = False
 
 
@@ -81,6 +83,7 @@ def around(task: Any, run: Callable[..., Any]) -> Callable[..., Any]:
         current.entered = True
         if current.result is not NOTHING:
             return current.result
+        current.begins()
         try:
             if current.policy is None:
                 return run(*args, **kwargs)

@@ -30,7 +30,7 @@ from slackwater.adapters.celery.successors import Successors, send_all
 from slackwater.core.admission import Admit, Ask, Bury, Resolve, Wait
 from slackwater.core.delivery import Delivery, DeliveryRules, ask_of
 from slackwater.core.guard import Expire
-from slackwater.core.job import JobState
+from slackwater.core.job import JobState, Mark
 from slackwater.core.lane import Lane
 from slackwater.engine.job_run import JobRuns
 from slackwater.engine.lateness import Lateness
@@ -124,14 +124,34 @@ class Deliveries:
         delivery, mark = call.delivery, call.delivery.mark
         if mark is None or mark.start_by is None:
             return None
-        verdict = self.lateness.verdict(mark, may_have_had_effect=_repeats(delivery, ask))
+        tried = ask is not None and ask.key is not None and delivery.tries > 0
+        verdict = self.lateness.verdict(mark, may_have_had_effect=tried)
         if not isinstance(verdict, Expire) or self._began_before(delivery, ask):
             return None
+        return ignored(self._expire(call, mark, verdict), verdict.reason)
+
+    def _expire(self, call: _Call, mark: Mark, verdict: Expire) -> JobState:
+        """End a late job; return what its delivery has come to: a late copy changes nothing."""
+        delivery = call.delivery
         told = self.ends.expire(job=delivery.job, task=delivery.task, mark=mark, verdict=verdict, request=call.request)
-        return ignored(JobState.EXPIRED if told else JobState.DUPLICATE, verdict.reason)
+        return JobState.EXPIRED if told else JobState.DUPLICATE
+
+    def _in_time(self, call: _Call, *, may_have_had_effect: bool) -> None:
+        """Make sure once more that a job may start: a store, or a result backend, may have let it wait for its answer.
+
+        Raises:
+            NotStarted: It came to be late meanwhile, and has ended as expired.
+        """
+        mark = call.delivery.mark
+        verdict = self.lateness.verdict(mark, may_have_had_effect=may_have_had_effect)
+        if mark is not None and isinstance(verdict, Expire):
+            raise NotStarted(self._expire(call, mark, verdict), verdict.reason)
 
     def _began_before(self, delivery: Delivery, ask: Ask | None) -> bool:
-        """Tell whether a late job with a key had begun all the same: one that waited in the store lost the flag."""
+        """Tell whether a late job with a key had begun all the same, by the store.
+
+        The broker's flag says only that it was delivered; and one that waited in the store has lost it.
+        """
         return ask is not None and ask.key is not None and self.runs.has_begun(delivery.job)
 
     def _ended_before(self, call: _Call, ask: Ask | None, state: JobState, error: BaseException | None) -> Any:
@@ -145,12 +165,10 @@ class Deliveries:
     def _follow(self, call: _Call, ask: Ask, admission: Any, *, fence: int | None) -> Any:
         match admission:
             case Admit(attempt=attempt):
-                self._note_parent(call.delivery)
-                lease = None if ask.lease is None else ask.lease.name
-                key = None if ask.key is None else ask.key.name
-                body = Body(policy=call.rules.retry, key=key, lease=lease, fence=fence, attempt=attempt)
-                return self._run(call, ask, body)
+                return self._start(call, ask, attempt, fence=fence)
             case Resolve() if admission.to == call.delivery.job:
+                if admission.state is JobState.DONE:
+                    self._finish(replace(ask, key=None, lease=None), None, JobState.DONE, digest=None)
                 return ignored(JobState.DUPLICATE, admission.reason)
             case Resolve(state=JobState.DONE):
                 return self._mirror(call, ask, admission)
@@ -169,6 +187,18 @@ class Deliveries:
                 return ignored(JobState.DEAD, admission.reason)
         raise AssertionError(f"no admission: {admission!r}")
 
+    def _start(self, call: _Call, ask: Ask, attempt: int, *, fence: int | None) -> Any:
+        try:
+            self._in_time(call, may_have_had_effect=_repeats(call.delivery, ask, attempt=attempt))
+        except NotStarted as late:
+            self._finish(ask, fence, JobState(late.state), digest=None)
+            return ignored(JobState(late.state), late.reason)
+        self._note_parent(call.delivery)
+        lease = None if ask.lease is None else ask.lease.name
+        key = None if ask.key is None else ask.key.name
+        body = Body(policy=call.rules.retry, key=key, lease=lease, fence=fence, attempt=attempt)
+        return self._run(call, ask, body)
+
     def _mirror(self, call: _Call, ask: Ask, to: Resolve) -> Any:
         """End as the other run did: with its result, and whatever is linked to this job goes on."""
         self.ends.told_as_duplicate(call.delivery, to)
@@ -182,16 +212,27 @@ class Deliveries:
             self.runs.parent_starts(delivery.mark.occurrence, at=self.clock.run())
 
     def _run(self, call: _Call, ask: Ask | None, body: Body) -> Any:
+        repeats = _repeats(call.delivery, ask, attempt=body.attempt)
+        body.begins = lambda: self._in_time(call, may_have_had_effect=repeats)
         ended = self._trace(call, body)
         state, error = outcome(ended)
         if state is JobState.FAILED and error is not None and self.letters.keeps(call.delivery.task):
             self.letters.failed(call.delivery, error, body=body, request=call.request)
         if ask is not None:
-            self._finish(ask, body.fence, state, digest=digest_of(ended) if state is JobState.DONE else None)
+            self._tell(ask, ended, state, fence=body.fence)
         mark = call.delivery.mark
         if state is JobState.DONE and mark is not None and mark.replay_of is not None:
             self.ends.mirror(mark.replay_of, ended[0])
         return ended
+
+    def _tell(self, ask: Ask, ended: Any, state: JobState, *, fence: int | None) -> None:
+        try:
+            self._finish(ask, fence, state, digest=digest_of(ended) if state is JobState.DONE else None)
+        except StoreUnavailable as error:
+            if ended[1] is None or ended[1].state != states.RETRY:
+                raise
+            # Its next try is on its way, and a delivery that went back would be a second body. Its lease lapses.
+            log.warning("its end is not told", job=ask.job, task=ask.task, error=str(error))
 
     def _trace(self, call: _Call, body: Body) -> Any:
         job, task = call.delivery.job, call.delivery.task
@@ -235,9 +276,9 @@ class _Call:
         return arguments_of(self.task, self.args, self.kwargs)
 
 
-def _repeats(delivery: Delivery, ask: Ask | None) -> bool:
-    """Tell whether a job with a key was delivered before, so that it may have had its effect."""
-    return ask is not None and ask.key is not None and (delivery.redelivered or delivery.tries > 0)
+def _repeats(delivery: Delivery, ask: Ask | None, *, attempt: int = 1) -> bool:
+    """Tell whether a job with a key was started before, as far as is known, so that it may have had its effect."""
+    return ask is not None and ask.key is not None and (delivery.redelivered or delivery.tries > 0 or attempt > 1)
 
 
 def outcome(ended: Any) -> tuple[JobState, BaseException | None]:
@@ -245,6 +286,8 @@ def outcome(ended: Any) -> tuple[JobState, BaseException | None]:
     info = ended[1]
     if info is None:
         return JobState.DONE, None
+    if isinstance(info.retval, NotStarted):
+        return JobState(info.retval.state), None  # it came to be late before its body had begun
     if isinstance(info.retval, NotSent):
         return JobState.EXPIRED, None  # its retry would have come too late: nothing of it is left
     if info.state == states.FAILURE:

@@ -17,7 +17,7 @@ from slackwater.adapters.celery.counting import tally_of
 from slackwater.adapters.celery.hands import OwnHands
 from slackwater.adapters.celery.heartbeating import beat_often
 from slackwater.adapters.celery.leaving import Leaving
-from slackwater.adapters.celery.owning import enter_at_each_connection, own
+from slackwater.adapters.celery.owning import enter_at_each_connection, own, wait_for_results
 from slackwater.adapters.celery.pausing import Pausing
 from slackwater.adapters.celery.presence import Heartbeat, counts_of
 from slackwater.adapters.celery.worker_thread import WorkerThread
@@ -90,6 +90,7 @@ class WorkerLife:
             return
         self._owner = Owner(worker=str(sender), boot=new_boot(self.app))
         own(self.app, self._owner)
+        wait_for_results(self.app)
         self._leaving.follow(instance)
         self._refuse(self._consumed((options or {}).get("queues")))
 

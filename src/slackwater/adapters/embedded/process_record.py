@@ -84,6 +84,7 @@ def end_leftovers(record: ProcessRecord) -> tuple[str, ...]:
     those.pop(os.getpid(), None)
     for child, found in leaders.items():
         processes.send(found, child.stop_signal)
+    processes.wake(those.values())
     processes.wait_until_gone(leaders.values(), within=_STOP_WITHIN)
     processes.end(those.values(), term_within=_TERM_WITHIN)
     return tuple(f"{names.get(pid, 'a process of that run')} (pid {pid})" for pid in those)

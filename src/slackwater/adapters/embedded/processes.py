@@ -129,6 +129,7 @@ def end(processes: Iterable[psutil.Process], *, term_within: timedelta) -> list[
         if left and within > timedelta(0):
             for each in left:
                 send(each, number)
+            wake(left)
             left = wait_until_gone(left, within=within)
     return left
 
@@ -137,6 +138,14 @@ def send(process: psutil.Process, number: signal.Signals) -> None:
     """Send a signal to this very process; nothing happens if it is gone, or another user's."""
     with suppress(psutil.Error):
         process.send_signal(number)
+
+
+def wake(processes: Iterable[psutil.Process]) -> None:
+    """Let processes go on that are stopped (SIGSTOP): only then do they hear what they were asked."""
+    for each in processes:
+        with suppress(psutil.Error):
+            if each.status() == psutil.STATUS_STOPPED:
+                send(each, signal.SIGCONT)
 
 
 def wait_until_gone(processes: Iterable[psutil.Process], *, within: timedelta) -> list[psutil.Process]:

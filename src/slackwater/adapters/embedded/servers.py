@@ -88,6 +88,24 @@ class ServerPlan:
                 each.start(self._supervisor)
         return self.addresses()
 
+    @property
+    def own(self) -> tuple[str, ...]:
+        """Return the names, among the supervisor's children, of those servers that are started by this plan."""
+        return tuple(each.name for each in (self._backend, self._store) if not isinstance(each, str))
+
+    def start_again(self, name: str) -> None:
+        """Start one of ours again that has ended, with what it had written, at the address that it had.
+
+        Raises:
+            LocalServiceError: It did not start, or somebody has taken its port meanwhile.
+        """
+        before = self.addresses()
+        for each in (self._backend, self._store):
+            if not isinstance(each, str) and each.name == name:
+                each.start(self._supervisor)
+        if self.addresses() != before:
+            raise LocalServiceError(f"{name} was started again at another port, since its own was taken; start anew")
+
 
 def masked(url: str) -> str:
     """Return an address without its passwords, for people."""

@@ -17,6 +17,8 @@ from datetime import timedelta
 from types import TracebackType
 from typing import IO, Self
 
+import psutil  # type: ignore[import-untyped]
+
 from slackwater.adapters.embedded import processes
 from slackwater.adapters.embedded.child import Child, ChildDied, ChildNotReady, Ready, death_of
 from slackwater.adapters.embedded.parent_death import launch_line
@@ -182,20 +184,16 @@ class Supervisor:
             time.sleep(_LOOK_EVERY_S)
 
     def _stop(self, those: list[_Running], hurry: Callable[[], bool]) -> None:
-        began = time.monotonic()
+        began, members = time.monotonic(), _members(those)
         for each in those:
             processes.signal_child(each.popen.pid, each.child.stop_signal)
+        processes.wake(members)
         for each in those:
             until = began + each.child.stop_within.total_seconds()
             while processes.child_runs(each.popen.pid) and time.monotonic() < until and not hurry():
                 time.sleep(_LOOK_EVERY_S)
-        members = {
-            member
-            for each in those
-            # PostgreSQL's sessions write over their environment, mark and all: one that hangs is found by its parent.
-            for member in (*processes.session_of(each.popen.pid), *processes.descendants_of(each.popen.pid))
-        }
-        processes.end(members, term_within=_term_within(hurry))
+        # Those of before too: who has lost its parent meanwhile is not found any more.
+        processes.end(members | _members(those), term_within=_term_within(hurry))
         for each in those:
             self._reap(each)
 
@@ -221,6 +219,16 @@ class Supervisor:
         # A full disk must not keep us from stopping; the record's first state names the run, whose mark is enough.
         with suppress(OSError):
             write_record(self._folder.record, ProcessRecord(run=self._run, children=children))
+
+
+def _members(those: list[_Running]) -> set[psutil.Process]:
+    """Return the processes of some children: their sessions, and their descendants in whatever session."""
+    return {
+        member
+        for each in those
+        # PostgreSQL's sessions write over their environment, mark and all: one that hangs is found by its parent.
+        for member in (*processes.session_of(each.popen.pid), *processes.descendants_of(each.popen.pid))
+    }
 
 
 @contextmanager

@@ -31,8 +31,7 @@ _STOP_WITHIN_AND_DISCARDED = timedelta(seconds=5)
 _TAKEN = "Address already in use"
 _CONFIGURATION_FILE = "valkey.conf"
 
-# The path of its folder is not in it (the server starts in there), so that no name needs quoting. It writes each
-# command to the append-only file at once, and syncs it each second: kill -9 of the server loses nothing.
+# The path of its folder is not in it (the server starts in there), so that no name needs quoting.
 _CONFIGURATION = f"""\
 bind {_HOST}
 port {{port}}
@@ -41,10 +40,17 @@ protected-mode yes
 daemonize no
 dir ./
 appendonly yes
-appendfsync everysec
+appendfsync {{sync}}
 save ""
 maxmemory-policy noeviction
 """
+
+
+_SYNC, _SYNC_OF_DISCARDED = "everysec", "no"
+"""When the append-only file is synced to the disk. While it syncs each second, in the background, the server holds back
+what it would append, for two seconds at most, and confirms it all the same: killed just then (kill -9), it loses that.
+Without syncing each command is in the file before it is confirmed, and only a machine that dies loses any: right for
+data that nobody wants after that."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +111,7 @@ class Valkey:
         program, data = _program(), self._folder.data / "valkey"
         address = _used_before(data) or self._address or _new_address()
         for tries_left in reversed(range(_PORTS_TRIED)):
-            _configure(data, address)
+            _configure(data, address, sync=_SYNC_OF_DISCARDED if self._folder.discards_data else _SYNC)
             try:
                 supervisor.start(self._child(program, data), ready=partial(_answers, address), within=_READY_WITHIN)
                 break
@@ -138,13 +144,13 @@ def _program() -> Path:
     return found[0]
 
 
-def _configure(data: Path, address: _Address) -> None:
+def _configure(data: Path, address: _Address, *, sync: str) -> None:
     path = data / _CONFIGURATION_FILE
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(_CONFIGURATION.format(port=address.port, password=address.password))
+            file.write(_CONFIGURATION.format(port=address.port, password=address.password, sync=sync))
     except OSError as error:
         raise LocalServiceError(f"{path} cannot be written ({error.strerror}); pass another folder") from error
 
