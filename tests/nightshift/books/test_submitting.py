@@ -22,7 +22,8 @@ from nightshift.world.books import read_calls, read_filings
 from nightshift.world.kinds import Outcome, PathKind
 from nightshift.world.testing import FILING_TOKENS, TOKENS, RunningWorld, running_world, write_faults
 
-RULE = RetryRule(timeout=timedelta(seconds=1), backoffs=())
+PATIENT, HASTY = (RetryRule(timeout=timedelta(seconds=given), backoffs=()) for given in (30, 1))
+"""The hasty one is for peers that hang: a machine that is busy takes a second to answer, too."""
 SUBMIT, LOOKUP = PathKind.FILING_SUBMIT, PathKind.FILING_LOOKUP
 
 File = Callable[..., str]
@@ -42,9 +43,10 @@ def file(engine: Engine, session: Session, now: datetime) -> File:
 def gateway(
     tmp_path: Path, *rules: dict[str, Any], tokens: TokenSource = FILING_TOKENS
 ) -> Iterator[tuple[FilingClient, RunningWorld]]:
+    hangs = any(rule["fault"] == "hang" for rule in rules)
     with (
         running_world(tmp_path / "world.sqlite", write_faults(tmp_path, *rules)) as world,
-        FilingClient(world.url, tokens, rule=RULE) as client,
+        FilingClient(world.url, tokens, rule=HASTY if hangs else PATIENT) as client,
     ):
         yield client, world
 
@@ -198,6 +200,6 @@ def test_a_refusal_of_ourselves_leaves_the_run_to_be_filed_later(tmp_path: Path,
         with pytest.raises(PeerRejected, match="credentials"):
             file(client)
         assert run_state(engine) == ("submitting", "agent-run:1", None)
-        with FilingClient(world.url, FILING_TOKENS, rule=RULE) as right:
+        with FilingClient(world.url, FILING_TOKENS, rule=PATIENT) as right:
             filing_id = file(right, job="job-2")
         assert_filed_once(engine, world, filing_id)

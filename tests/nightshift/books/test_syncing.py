@@ -37,7 +37,7 @@ def teller(engine: Engine, session: Session, now: datetime) -> Callable[[Aggrega
 
 @contextmanager
 def bank(tmp_path: Path, *rules: dict[str, Any]) -> Iterator[AggregatorClient]:
-    rule = RetryRule(timeout=timedelta(seconds=1), backoffs=())
+    rule = RetryRule(timeout=timedelta(seconds=30), backoffs=())
     with (
         running_world(tmp_path / "world.sqlite", {**write_faults(tmp_path, *rules), **DAY}) as world,
         AggregatorClient(world.url, TOKENS, pacer=OpenPacer(), rule=rule) as client,
