@@ -1,59 +1,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from typing import Any
-from uuid import UUID, uuid4
+from datetime import UTC, timedelta
+from uuid import uuid4
 
 import pytest
+from tests.contract.deliveries import BOOT, MINUTE, NOW, OTHER, ask, begin, end, keyed, leased, run
 
-from slackwater.core.admission import Admit, Ask, Bury, Key, KeyRule, LeaseRule, Resolve, Run, Wait, WhenTaken
+from slackwater.core.admission import Admit, Bury, Key, KeyRule, Resolve, Run, Wait, WhenTaken
 from slackwater.core.job import JobState
 from slackwater.ports import Store
-from slackwater.ports.delivery import Announcement, Begun, Finish
-
-NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
-BOOT, OTHER = UUID(int=1), UUID(int=2)
-
-
-def ask(job: str, **given: Any) -> Ask:
-    values: dict[str, Any] = {"job": job, "tries": 0, "task": "sync", "boot": BOOT, "redelivered": False}
-    return Ask(**values | given)
-
-
-def leased(name: str = "account:7", when_taken: WhenTaken = WhenTaken.WAIT, lives_for: timedelta = MINUTE) -> LeaseRule:
-    return LeaseRule(name=name, when_taken=when_taken, lives_for=lives_for)
-
-
-def keyed(
-    job: str, *, name: str = "run:1", boot: UUID = BOOT, fresh_since: datetime | None = None, **given: Any
-) -> Ask:
-    rule = KeyRule(name=name, fresh_since=fresh_since)
-    return ask(job, key=rule, lease=leased(f"key:{name}"), boot=boot, **given)
-
-
-def begin(store: Store, one: Ask) -> Begun:
-    (begun,) = store.runs.begin([one])
-    return begun
-
-
-def end(one: Ask, begun: Begun, state: JobState = JobState.DONE, **given: Any) -> Finish:
-    values: dict[str, Any] = {
-        "job": one.job, "tries": one.tries, "state": state, "ended_at": NOW, "fence": begun.fence,
-        "key": None if one.key is None else one.key.name, "lease": None if one.lease is None else one.lease.name,
-    }  # fmt: skip
-    return Finish(**values | given)
-
-
-def run(store: Store, job: str) -> Run | None:
-    return store.runs.runs([job]).get(job)
-
-
-def announce(store: Store, *jobs: str, at: datetime = NOW, key: KeyRule | None = None) -> list[str]:
-    rule = key or KeyRule(name="run:1")
-    announcements = [Announcement(job=job, task="sync", key=rule) for job in jobs]
-    return list(store.runs.announce(announcements, at=at, stale_before=at - MINUTE))
+from slackwater.ports.delivery import Begun
 
 
 def test_asking_nothing_and_ending_nothing_changes_nothing(store: Store) -> None:
@@ -283,47 +240,6 @@ def test_ends_of_a_batch_count_in_their_order_also_of_one_job(store: Store) -> N
 
     assert run(store, "a") == Run(job="a", tries=1, attempts=1, state=JobState.DONE)
     assert run(store, "b") == Run(job="b", tries=0, attempts=1, state=JobState.DONE)
-
-
-def test_a_key_announced_is_pending_for_all_others_and_its_own_for_its_job(store: Store) -> None:
-    assert announce(store, "a", "b", "a") == ["a", "a", "a"]
-
-    assert announce(store, "c") == ["a"]
-    assert store.runs.key("run:1") == Key(name="run:1", job="a", state=JobState.QUEUED, announced_at=NOW)
-
-
-def test_a_key_that_was_announced_long_ago_and_never_began_does_not_block(store: Store) -> None:
-    announce(store, "a")
-
-    assert announce(store, "b", at=NOW + 2 * MINUTE) == ["b"]
-
-
-def test_a_key_under_way_or_done_is_announced_to_nobody_else(store: Store) -> None:
-    one = keyed("a")
-    begun = begin(store, one)
-    assert announce(store, "b", at=NOW + 9 * MINUTE) == ["a"]
-
-    store.runs.finish([end(one, begun)])
-    assert announce(store, "b", at=NOW + 9 * MINUTE) == ["a"]
-    assert announce(store, "b", key=KeyRule(name="run:1", fresh_since=NOW + MINUTE)) == ["b"]
-
-
-def test_a_job_that_begins_keeps_when_its_key_was_announced(store: Store) -> None:
-    announce(store, "a")
-    begin(store, keyed("a"))
-    key = store.runs.key("run:1")
-
-    assert key is not None
-    assert (key.job, key.state, key.announced_at) == ("a", JobState.RUNNING, NOW)
-
-
-def test_who_begins_first_with_an_announced_key_does_the_work(store: Store) -> None:
-    announce(store, "a")
-
-    assert isinstance(begin(store, keyed("b")).admission, Admit)
-    admission = begin(store, keyed("a", boot=OTHER)).admission
-    assert isinstance(admission, Resolve)
-    assert admission.to == "b"
 
 
 def test_what_is_handed_back_is_no_attempt_and_its_lease_is_free(store: Store) -> None:

@@ -10,12 +10,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil  # type: ignore[import-untyped]
 from redis.exceptions import RedisError
 from rich.console import Console
 from sqlalchemy.exc import DBAPIError
 
 from nightshift.alarm_note import FULL, AlarmNote, is_full, no_room
+from nightshift.chaos.acts import kill_tree
 from nightshift.course import Span
 from nightshift.errors import NightError
 from nightshift.ground import first_line
@@ -152,7 +152,7 @@ def _not_waiting_for_ever(stage: Stage) -> Iterator[None]:
                 break
         if not over.wait(_STOPS_WITHIN_S):
             for name in OWN_SERVERS & set(stage.supervisor.pids):
-                _kill_tree(stage.supervisor.pids[name])
+                kill_tree(stage.supervisor.pids[name])
 
     watcher = threading.Thread(target=watch, name="stop-watch", daemon=True)
     watcher.start()
@@ -161,15 +161,6 @@ def _not_waiting_for_ever(stage: Stage) -> Iterator[None]:
     finally:
         over.set()
         watcher.join()
-
-
-def _kill_tree(pid: int) -> None:
-    # A PostgreSQL's sessions lead sessions of their own, and outlive it while they are stopped.
-    with suppress(psutil.Error):
-        server = psutil.Process(pid)
-        for each in (*server.children(recursive=True), server):
-            with suppress(psutil.Error):
-                each.kill()
 
 
 def _stopped_by_signal(stage: Stage, *, before: str = "the night was over") -> str:

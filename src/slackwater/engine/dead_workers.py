@@ -12,7 +12,8 @@ import structlog
 
 from slackwater.core.liveness import Owner, Verdict, is_dead, last_sign
 from slackwater.core.reading import Presence
-from slackwater.core.sweep import Amnesty, Sweep, amnesty
+from slackwater.core.sweep import Sweep
+from slackwater.engine.observing import Looks
 from slackwater.errors import BrokerUnavailable, StoreUnavailable
 from slackwater.ports import Clock, PresenceStore, Recovery
 
@@ -70,8 +71,10 @@ class DeadWorkers:
     itself: Callable[[], Owner | None] = lambda: None
     """The worker process that this sweeper lives in, which it does not judge; None for none."""
     _signs: dict[Owner, _Sign] = field(default_factory=dict, init=False)
-    _looked_at: datetime | None = field(default=None, init=False)
-    _back_since: datetime | None = field(default=None, init=False)
+    _looks: Looks = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._looks = Looks(lives_for=self.lives_for)
 
     def sweep(self) -> Sweep:
         """Do one round: find, and act on what is found.
@@ -81,7 +84,7 @@ class DeadWorkers:
         """
         found = self.find()
         recovered = self.act(found)
-        pardon = self._amnesty(self.clock.run())
+        pardon = self._looks.amnesty(now=self.clock.run())
         return Sweep(
             sweeper=NAME,
             at=self.clock.run(),
@@ -95,10 +98,10 @@ class DeadWorkers:
         try:
             presences, owners = self.presence.all(), self.recovery.owners()
         except (StoreUnavailable, BrokerUnavailable):
-            self._looked_at = None
+            self._looks.interrupt()
             raise
         self._look(presences, owners)
-        if self._amnesty(self.clock.run()) is not None:
+        if self._looks.amnesty(now=self.clock.run()) is not None:
             return ()
         verdicts = [(owner, self._judge(owner)) for owner in self._signs if owner != self.itself()]
         return tuple(
@@ -131,10 +134,9 @@ class DeadWorkers:
 
     def _look(self, presences: Sequence[Presence], owners: Mapping[Owner, int]) -> None:
         now = self.clock.run()
-        before, self._looked_at = self._looked_at, now
-        if before is None or now - before > self.lives_for:
+        if (before := self._looks.look(now=now)) is None:
             self._signs.clear()
-            self._back_since = before = now
+            before = now
         said = {Owner(worker=one.worker, boot=one.boot): one for one in presences}
         self._signs = {owner: self._sign(owner, said.get(owner), before, now) for owner in (*owners, *said)}
 
@@ -162,6 +164,3 @@ class DeadWorkers:
             # One that never said that it lives may be another application's, or still starting.
             frozen_after=self.frozen_after if introduced else None,
         )
-
-    def _amnesty(self, now: datetime) -> Amnesty | None:
-        return amnesty(back_since=self._back_since, lives_for=self.lives_for, now=now, what="store or broker")

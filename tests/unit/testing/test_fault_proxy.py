@@ -65,17 +65,21 @@ def test_a_dropped_connection_is_over_and_the_next_one_works(proxy: FaultProxy) 
         assert say(client, b"3") == b"3"
 
 
+def assert_it_arrives_once_it_flows(proxy: FaultProxy, client: socket.socket, what: bytes) -> None:
+    client.settimeout(0.2)
+    with pytest.raises(TimeoutError):
+        client.recv(1)
+    client.settimeout(WITHIN_S)
+    proxy.flow()
+    assert client.recv(1) == what
+
+
 def test_what_stalls_arrives_once_it_flows_again(proxy: FaultProxy) -> None:
     with call(proxy) as client:
         assert say(client, b"1") == b"1"
         proxy.stall()
         client.sendall(b"2")
-        client.settimeout(0.2)
-        with pytest.raises(TimeoutError):
-            client.recv(1)
-        client.settimeout(WITHIN_S)
-        proxy.flow()
-        assert client.recv(1) == b"2"
+        assert_it_arrives_once_it_flows(proxy, client, b"2")
 
 
 def test_nobody_is_taken_until_it_accepts_again_on_the_same_port(proxy: FaultProxy) -> None:
@@ -113,12 +117,7 @@ def test_what_a_server_says_last_arrives_after_a_stall(proxy: FaultProxy) -> Non
         proxy.stall()
         client.sendall(b"2")
         client.shutdown(socket.SHUT_WR)
-        client.settimeout(0.2)
-        with pytest.raises(TimeoutError):
-            client.recv(1)
-        client.settimeout(WITHIN_S)
-        proxy.flow()
-        assert client.recv(1) == b"2"
+        assert_it_arrives_once_it_flows(proxy, client, b"2")
 
 
 def test_a_socket_file_is_listened_on_by_this_user_alone_and_goes_with_the_proxy(echo: int) -> None:
