@@ -1,9 +1,10 @@
 """Claims: what guard, keys, leases and recovery cost.
 
-A guarded no-op job is meant to run at 95 % of plain Celery's rate or more, one with key and lease at half of it or more.
-Since the message of a job under a lease is kept while it runs, the latter falls short: medians of 0.47 on Valkey and 0.50
-on RabbitMQ (plain 0.98 and 0.93; `--only threads --rounds 4 --seconds 3`, 2 cores, load 1; least and most 0.40 and 0.56).
-A worker renews a thousand leases with one statement; what a killed worker had in its hands runs again within ten seconds.
+A guarded no-op job is meant to run at 95 % of plain Celery's rate or more, one with key and lease at half of it or
+more. Since the message of a job under a lease is kept while it runs, the latter falls short: medians of 0.47 on Valkey
+and 0.50 on RabbitMQ (plain 0.98 and 0.93; `--only threads --rounds 4 --seconds 3`, 2 cores, load 1; keyed between 0.40
+and 0.56). A worker renews a thousand leases with one statement; what a killed worker had in its hands runs again within
+ten seconds.
 
 Starts a Valkey and a PostgreSQL of its own (RabbitMQ is used where one answers; its queues are removed). A variant
 (plain, guarded, keyed) has a worker process of its own. A run fills the variant's queue while its slots are kept,
