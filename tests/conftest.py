@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from datetime import timedelta
 from uuid import uuid4
 
@@ -23,6 +23,7 @@ from tests.servers import (
     valkey_databases,
     valkey_url,
 )
+from tests.spreading import pytest_collection_modifyitems, pytest_xdist_make_scheduler
 
 from slackwater.adapters.embedded import processes
 
@@ -32,6 +33,8 @@ __all__ = [
     "migrated_url",
     "postgres_server",
     "postgres_url",
+    "pytest_collection_modifyitems",
+    "pytest_xdist_make_scheduler",
     "rabbitmq_node",
     "rabbitmq_prefix",
     "rabbitmq_url",
@@ -41,44 +44,9 @@ __all__ = [
     "valkey_url",
 ]
 
-_NIGHTS, _CASES = "tests/nightshift/night/", "tests/integration/cases/"
-"""Long tests, each with processes of its own."""
-_ENDS_BY = {_NIGHTS: 0.75, _CASES: 0.85}
-"""After which part of all the last of them begins: who began a night at the end would be waited for."""
-_TOGETHER = ("tests/integration/cli/", "tests/nightshift/documents/", "tests/nightshift/tasks/")
-"""What shares something for a whole session that takes long to start."""
 _GONE_WITHIN = timedelta(seconds=5)
 _PYTHONS_OWN = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 """Helpers of this process's own; forks of the latter bear its words, but are not its children."""
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where tests run in several processes: mix what computes and what waits; keep together what shares servers."""
-    if not hasattr(config, "workerinput"):
-        return
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None and not item.nodeid.startswith((_NIGHTS, _CASES)):
-            module = item.nodeid.partition("::")[0]
-            item.add_marker(pytest.mark.xdist_group(next(filter(module.startswith, _TOGETHER), module)))
-    kinds: dict[str, list[list[pytest.Item]]] = {}
-    for unit in _units(items):
-        kinds.setdefault(next(filter(unit[0].nodeid.startswith, _ENDS_BY), ""), []).append(unit)
-    places = [
-        (_ENDS_BY.get(kind, 1.0) * number / len(units), unit)
-        for kind, units in kinds.items()
-        for number, unit in enumerate(units)
-    ]
-    items[:] = [item for _, unit in sorted(places, key=lambda one: one[0]) for item in unit]
-
-
-def _units(items: Sequence[pytest.Item]) -> Collection[list[pytest.Item]]:
-    """Return the items by what one process runs of them in one go."""
-    units: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        group = item.get_closest_marker("xdist_group")
-        units.setdefault(item.nodeid if group is None else str(group.args[0]), []).append(item)
-    return units.values()
 
 
 @pytest.fixture(scope="session", autouse=True)

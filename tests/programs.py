@@ -1,7 +1,7 @@
-"""Programs of the tests (workers, balancers), started as forks of one process that has loaded their libraries.
+"""Programs of the tests (workers, commands, nights), started as forks of one process that has loaded their libraries.
 
-Half of a worker's start is loading Celery, SQLAlchemy and the rest, and the tests start hundreds. What is forked has
-loaded libraries alone: no application, no setting, no connection.
+Half of a worker's start, and nearly all of a command's, is loading Celery, SQLAlchemy and the rest, and the tests start
+hundreds. What is forked has loaded libraries alone: no application, no setting, no connection.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import runpy
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -30,25 +31,32 @@ LIBRARIES = (
     "kombu.transport.redis",
     "sqlalchemy.dialects.postgresql.psycopg",
     "slackwater.cli.main",
+    "slackwater.cli.dead",
+    "slackwater.cli.status",
     "slackwater.compose",
+    "sqlalchemy.orm",
+    "nightshift.cli",
+    "nightshift.night",
 )
 
 
 class Program:
     """A program that runs, in the words of `subprocess.Popen`."""
 
-    def __init__(self, words: tuple[str, ...], *, env: Mapping[str, str], log: Path) -> None:
+    def __init__(self, words: Sequence[str], *, env: Mapping[str, str], log: Path, errors: Path | None = None) -> None:
         """Start `python -m WORDS` in the project's folder.
 
         Args:
             words: A module's name, and its arguments.
             env: All of its environment.
-            log: File to which both its outputs are appended.
+            log: File to which its output is appended.
+            errors: File to which its standard error is appended; the same by default.
         """
-        log.touch()
+        for file in (log, errors or log):
+            file.touch()
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(list(LIBRARIES))
-        self._process = context.Process(target=_be, args=(words, dict(env), str(log)))
+        self._process = context.Process(target=_be, args=(words, dict(env), str(log), str(errors or log)))
         self._process.start()
         assert self._process.pid is not None
         self.pid: int = self._process.pid
@@ -93,13 +101,25 @@ def running(*words: str, env: Mapping[str, str], log: Path) -> Iterator[Program]
             program.wait()
 
 
-def _be(words: tuple[str, ...], env: dict[str, str], log: str) -> None:
+def finished(*words: str, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run `python -m WORDS` to its end."""
+    with tempfile.TemporaryDirectory() as folder:
+        out, err = Path(folder) / "out", Path(folder) / "err"
+        program = Program(words, env=env, log=out, errors=err)
+        try:
+            code = program.wait(ENDS_WITHIN_S)
+        finally:
+            program.kill()
+        return subprocess.CompletedProcess(words, code, out.read_text("utf-8"), err.read_text("utf-8"))
+
+
+def _be(words: Sequence[str], env: dict[str, str], log: str, errors: str) -> None:
     """Become the program."""
-    for number, path, flags in ((0, os.devnull, os.O_RDONLY), (1, log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)):
+    appended = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+    for number, path, flags in ((0, os.devnull, os.O_RDONLY), (1, log, appended), (2, errors, appended)):
         opened = os.open(path, flags, 0o644)
         os.dup2(opened, number)
         os.close(opened)
-    os.dup2(1, 2)
     # The streams were made over what the process that forked had.
     for name, number in (("stdin", 0), ("stdout", 1), ("stderr", 2)):
         stream: Any = os.fdopen(os.dup(number), "r" if number == 0 else "w", buffering=1)

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import make_url, text
 from sqlalchemy.exc import ProgrammingError
 
@@ -65,6 +66,12 @@ def tables_of(database: Database) -> set[str]:
     query = text("SELECT tablename FROM pg_tables WHERE schemaname = :schema")
     with database.engine.connect() as connection:
         return set(connection.scalars(query, {"schema": database.schema}))
+
+
+def test_the_versions_are_those_that_the_scripts_say(database: Database, newer_scripts: Path) -> None:
+    for scripts in (SCRIPTS, newer_scripts):
+        told = [script.revision for script in ScriptDirectory(str(scripts)).walk_revisions()]
+        assert Schema(database, scripts=scripts).versions == told[::-1]
 
 
 def test_an_empty_database_is_outdated_with_the_remedy(database: Database) -> None:

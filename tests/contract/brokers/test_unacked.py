@@ -83,7 +83,6 @@ def test_the_ids_of_what_owners_have_taken_are_listed(valkey_broker: Broker) -> 
 
 
 @pytest.mark.rabbitmq
-@pytest.mark.xdist_group("rabbitmq node")
 def test_rabbitmq_tells_through_its_management_interface_and_nothing_without_it(rabbitmq_node: RabbitMQNode) -> None:
     app = make_app(rabbitmq_node.virtual_host(), confirm_publish=True)
     queue = f"till{uuid4().hex[:6]}"

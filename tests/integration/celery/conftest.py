@@ -15,14 +15,10 @@ from tests.integration.celery.spine import Spine, cli, close, eventually, remove
 
 from slackwater.local import PostgreSQL
 
-PARAMS = [
-    pytest.param("valkey", marks=pytest.mark.xdist_group("spine on valkey")),
-    pytest.param("rabbitmq", marks=[pytest.mark.rabbitmq, pytest.mark.xdist_group("spine on rabbitmq")]),
-]
-"""In one process each, where the tests run in several: the workers are started once."""
+BROKERS = ["valkey", pytest.param("rabbitmq", marks=pytest.mark.rabbitmq)]
 
 
-@pytest.fixture(scope="session", params=PARAMS)
+@pytest.fixture(scope="package", params=BROKERS)
 def place(
     request: pytest.FixtureRequest,
     valkey_url: str,
@@ -39,7 +35,7 @@ def place(
     )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def spine(place: Place) -> Iterator[Spine]:
     sw = make(place)
     sw.store.migrate()

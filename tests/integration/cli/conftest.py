@@ -11,7 +11,7 @@ from slackwater.local import PostgreSQL
 FIRST_MIGRATION = "store: up to date\nschedule: from now on counts bake\n"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def door(valkey_url: str, postgres_server: PostgreSQL) -> FrontDoor:
     """The command line with a broker and a migrated store of its own."""
     door = FrontDoor(
@@ -28,7 +28,7 @@ def door(valkey_url: str, postgres_server: PostgreSQL) -> FrontDoor:
     return door
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def store(door: FrontDoor) -> Iterator[PostgresStore]:
     """The store that the command line uses."""
     store = PostgresStore(door.env["SLACKWATER_STORE_URL"], schema=f"{door.env['SHOP_PREFIX']}slackwater")
@@ -36,7 +36,7 @@ def store(door: FrontDoor) -> Iterator[PostgresStore]:
     store.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def workers(door: FrontDoor, store: PostgresStore, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Two lanes at work; the folder of their log."""
     folder = tmp_path_factory.mktemp("workers")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,10 +11,10 @@ from functools import partial
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
-from tests import waiting
+from tests import programs, waiting
+from tests.programs import Program
 
 APP = "tests.integration.cli.shop"
-ROOT = Path(__file__).parents[3]
 
 eventually = partial(waiting.eventually, within_s=30)
 
@@ -29,21 +28,15 @@ class FrontDoor:
     def with_env(self, **env: str) -> FrontDoor:
         return FrontDoor(env={**self.env, **env})
 
-    def run(self, *words: str, program: tuple[str, ...] = ("slackwater",)) -> subprocess.CompletedProcess[str]:
+    def run(self, *words: str, program: str = "slackwater") -> subprocess.CompletedProcess[str]:
         """Run a command to its end."""
-        line = [sys.executable, "-m", *program, *words]
-        return subprocess.run(line, cwd=ROOT, env=self._env, capture_output=True, text=True, timeout=60, check=False)
+        return programs.finished(program, *words, env=self._env)
 
     @contextmanager
-    def start(self, *words: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    def start(self, *words: str, log: Path) -> Iterator[Program]:
         """Run a command beside the block, and make sure that it has ended after it."""
-        line = [sys.executable, "-m", "slackwater", "-v", "-A", APP, *words]
-        with log.open("ab") as file, subprocess.Popen(line, cwd=ROOT, env=self._env, stdout=file, stderr=file) as run:
-            try:
-                yield run
-            finally:
-                run.terminate()
-                run.wait(60)
+        with programs.running("slackwater", "-v", "-A", APP, *words, env=self._env, log=log) as run:
+            yield run
 
     @property
     def _env(self) -> dict[str, str]:
@@ -52,9 +45,12 @@ class FrontDoor:
 
 
 def family(pid: int) -> list[psutil.Process]:
-    """Return a process and all that came from it."""
-    parent = psutil.Process(pid)
-    return [parent, *parent.children(recursive=True)]
+    """Return a process and all that came from it; nothing of one that has ended."""
+    try:
+        parent = psutil.Process(pid)
+        return [parent, *parent.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
 
 
 def runs(process: psutil.Process) -> bool:

@@ -53,7 +53,7 @@ def test_status_tells_what_runs_and_what_waits(
 
 
 def test_status_is_a_command_of_celerys_own_too(door: FrontDoor, workers: Path) -> None:
-    done = door.run("-A", APP, "slackwater", "status", program=("celery",))
+    done = door.run("-A", APP, "slackwater", "status", program="celery")
     assert done.returncode == 0, done.stderr
     assert "till (protected)" in done.stdout
 

@@ -6,7 +6,7 @@ import kombu
 import pytest
 from tests.rabbitmq_node import RabbitMQNode
 
-pytestmark = [pytest.mark.rabbitmq, pytest.mark.xdist_group("rabbitmq node")]
+pytestmark = pytest.mark.rabbitmq
 
 
 def _declare(url: str, name: str, channel: Any) -> kombu.Queue:

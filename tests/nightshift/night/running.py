@@ -15,6 +15,7 @@ from typing import Any
 from uuid import uuid4
 
 import psutil  # type: ignore[import-untyped]
+from tests.programs import Program
 
 from nightshift import journal
 from nightshift.world.books import BooksError, read_calls
@@ -25,7 +26,7 @@ from slackwater.adapters.embedded.process_record import read_record
 STARTS_WITHIN_S = 60.0
 ENDS_WITHIN_S = 110.0
 GONE_WITHIN = timedelta(seconds=10)
-LOOK_EVERY_S = 0.2
+LOOK_EVERY_S = 0.3
 """Each look lists all processes there are."""
 _OF_OTHERS = re.compile(r"^(CELERY|SLACKWATER|NIGHTSHIFT)_|^COLUMNS$")
 
@@ -44,7 +45,7 @@ class RunningNight:
         family: All descendants seen so far.
     """
 
-    popen: subprocess.Popen[str]
+    popen: subprocess.Popen[str] | Program
     folder: Path
     report: Path
     output: Path
@@ -102,7 +103,7 @@ class RunningNight:
             self.look()
             assert time.monotonic() < deadline, f"it does not end: {self.stderr} {self.stdout}"
             time.sleep(LOOK_EVERY_S)
-        return self.popen.returncode
+        return self.popen.wait()
 
     def left_running(self, within: timedelta = GONE_WITHIN) -> list[str]:
         """Return what of it still runs: descendants, bearers of its mark, and whatever names its folder."""
@@ -149,23 +150,23 @@ def start(
     known = {name: value for name, value in os.environ.items() if name not in without and not _OF_OTHERS.search(name)}
     few = {"NIGHTSHIFT_READERS": "1"}  # loading what reads is the most work that a night's start is
     fixed = ["--minutes=0.5", f"--folder={folder}", f"--report={report}"]
-    with (output / f"{run}.out").open("w") as told, (output / f"{run}.err").open("w") as complained:
-        popen = subprocess.Popen(
-            [*launcher, sys.executable, "-m", "nightshift", "night", *fixed, *options],
-            stdin=subprocess.DEVNULL,
-            stdout=told,
-            stderr=complained,
-            env={**known, **few, **variables, **processes.mark_for(run, os.environ)},
-            text=True,
-        )
-    return RunningNight(
-        popen=popen,
-        folder=folder,
-        report=report,
-        output=Path(told.name),
-        complaints=Path(complained.name),
-        mark=run,
+    told, complained = output / f"{run}.out", output / f"{run}.err"
+    words = ("nightshift", "night", *fixed, *options)
+    env = {**known, **few, **variables, **processes.mark_for(run, os.environ)}
+    popen = (
+        _launched(launcher, words, env, told, complained)
+        if launcher
+        else Program(words, env=env, log=told, errors=complained)
     )
+    return RunningNight(popen=popen, folder=folder, report=report, output=told, complaints=complained, mark=run)
+
+
+def _launched(
+    launcher: Sequence[str], words: Sequence[str], env: Mapping[str, str], told: Path, complained: Path
+) -> subprocess.Popen[str]:
+    with told.open("w") as out, complained.open("w") as err:
+        line = [*launcher, sys.executable, "-m", *words]
+        return subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=env, text=True)
 
 
 def _naming(folder: Path) -> Iterator[psutil.Process]:

@@ -70,7 +70,7 @@ class Night:
         return read_filings(self.world.books)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def application(
     tmp_path_factory: pytest.TempPathFactory,
     valkey_url: str,

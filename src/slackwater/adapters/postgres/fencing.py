@@ -6,6 +6,7 @@ check and the commit; who wants it is told to wait. Nothing of ours waits for th
 
 from __future__ import annotations
 
+import sys
 from contextlib import closing
 from typing import Any, Protocol
 
@@ -13,7 +14,6 @@ from psycopg import sql
 from psycopg.errors import UndefinedTable
 from psycopg.pq import TransactionStatus
 from sqlalchemy import BigInteger, Connection, Text, column, select, table
-from sqlalchemy.orm import Session, scoped_session
 
 from slackwater.adapters.transactions import OUTSIDE, refuse_autocommit
 from slackwater.errors import ConfigurationError, StaleFence
@@ -61,7 +61,7 @@ def check_fence(connection: Any, *, schema: str, lease: str, fence: int) -> None
 
 
 def _holds(connection: Any, *, schema: str, lease: str, fence: int) -> bool:
-    if isinstance(connection, (Session, scoped_session)):
+    if _is_session(connection):
         connection = connection.connection()
     if isinstance(connection, Connection):
         return _holds_in_sqlalchemy(connection, schema=schema, lease=lease, fence=fence)
@@ -74,6 +74,12 @@ def _holds(connection: Any, *, schema: str, lease: str, fence: int) -> bool:
         f"a fence cannot be checked with {type(connection).__name__}; give a session or connection of SQLAlchemy's, or "
         "a connection or cursor of Django's or psycopg's"
     )
+
+
+def _is_session(connection: Any) -> bool:
+    # Who has a session has loaded the ORM; no other process has to.
+    orm: Any = sys.modules.get("sqlalchemy.orm")
+    return orm is not None and isinstance(connection, (orm.Session, orm.scoped_session))
 
 
 def _holds_in_sqlalchemy(connection: Connection, *, schema: str, lease: str, fence: int) -> bool:

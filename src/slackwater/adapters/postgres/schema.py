@@ -5,9 +5,6 @@ from __future__ import annotations
 from functools import cached_property
 from pathlib import Path
 
-from alembic import command
-from alembic.config import Config
-from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Text, column, select, table, text
 
 from slackwater.adapters.postgres.database import Database
@@ -26,8 +23,12 @@ class Schema:
         self._folder = scripts
 
     @cached_property
-    def _scripts(self) -> ScriptDirectory:
-        return ScriptDirectory(str(self._folder))
+    def versions(self) -> list[str]:
+        """All versions, the oldest first, by their scripts' names.
+
+        Each worker's start asks for them, and should not have to load alembic for that.
+        """
+        return sorted(script.name.partition("_")[0] for script in (self._folder / "versions").glob("[0-9]*_*.py"))
 
     def check(self) -> None:
         """Make sure that the tables are of this program's version.
@@ -52,11 +53,15 @@ class Schema:
             # Waiting for another's migration, and a long one of our own, are no faults.
             connection.execute(text("SET LOCAL statement_timeout = 0"))
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
-            if self._version(connection) in self._known(None):
+            if self._version(connection) in {None, *self.versions}:
                 self._upgrade(connection)
             self._judge(self._version(connection))
 
     def _upgrade(self, connection: Connection) -> None:
+        # Late: a third of a second, which only who migrates has to spend.
+        from alembic import command
+        from alembic.config import Config
+
         schema = connection.dialect.identifier_preparer.quote_identifier(self._database.schema)
         connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {schema}"))
         # The scripts name no schema; LOCAL ends with the transaction.
@@ -75,17 +80,14 @@ class Schema:
         versions = table(VERSION_TABLE, column("version_num", Text), schema=self._database.schema)
         return connection.scalar(select(versions.c.version_num))
 
-    def _known(self, *more: str | None) -> set[str | None]:
-        return {*more, *(script.revision for script in self._scripts.walk_revisions())}
-
     def _judge(self, version: str | None) -> None:
-        head = self._scripts.get_current_head()
+        head = self.versions[-1]
         if version == head:
             return
         where = f"store {self._database.where}, schema {self._database.schema!r}"
         if version is None:
             raise SchemaOutdated(f"{where}: it has no tables of ours; run `slackwater migrate`")
-        if version in self._known():
+        if version in self.versions:
             raise SchemaOutdated(
                 f"{where}: its tables are of version {version}, older than this program's {head}; "
                 "run `slackwater migrate`"
