@@ -2,31 +2,27 @@
 
 import os
 import subprocess
-import sys
 from datetime import timedelta
 from threading import Event, Thread
 
-import pytest
 from tests.integration.cases.application import MODULE
-from tests.integration.cases.ward import Ward
+from tests.integration.cases.ward import Ward, other_pairs, pairs
 from tests.integration.celery.spine import eventually
-from tests.programs import ROOT
+from tests.programs import finished
 
 from slackwater.core.dead_letter import Flood, Pause
 from slackwater.core.job import JobState
 from slackwater.engine.breaker import Breaker
 from slackwater.ports import LetterFilter
 
-lanes = pytest.mark.parametrize("lane", ["heavy", "waiting"])
 FULL, SLOTS = 3, 2
 FLOOD = 12
 PAUSED_WITHIN_S = 30
 
 
 def resume(ward: Ward, lane: str) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", "slackwater", "-A", MODULE, "dead", "resume", lane]
     env = {**os.environ, **ward.place.environment}
-    return subprocess.run(line, cwd=ROOT, env=env, capture_output=True, text=True, timeout=60, check=False)
+    return finished("slackwater", "-A", MODULE, "dead", "resume", lane, env=env)
 
 
 def pause(ward: Ward, lane: str, *, lasts: timedelta = timedelta(hours=1)) -> None:
@@ -34,7 +30,7 @@ def pause(ward: Ward, lane: str, *, lasts: timedelta = timedelta(hours=1)) -> No
     ward.sw.store.dead_letters.pause([Pause(lane=lane, cause="x", reason="a test", since=now, until=now + lasts)])
 
 
-@lanes
+@pairs
 def test_a_worker_whose_clock_is_ahead_drops_what_is_late_and_nothing_that_is_in_time(ward: Ward, lane: str) -> None:
     with ward.worker("one", lane=lane, CASES_CLOCK_AHEAD_S="90"):
         soon = ward.sw.clock.calendar() + timedelta(seconds=60)
@@ -50,7 +46,7 @@ def test_a_worker_whose_clock_is_ahead_drops_what_is_late_and_nothing_that_is_in
         assert not ward.runs(late)
 
 
-@lanes
+@other_pairs
 def test_a_paused_lane_takes_nothing_until_somebody_resumes_it_or_the_pause_is_over(ward: Ward, lane: str) -> None:
     with ward.worker("one", lane=lane, slots=2):
         ward.done(ward.tasks[f"{lane}.note"].delay(1).id)
@@ -79,7 +75,7 @@ def consumed(ward: Ward, lane: str) -> bool:
     return any(queue["name"] == ward.sw.queues[lane] for queues in answers.values() for queue in queues)
 
 
-@lanes
+@pairs
 def test_a_bad_deploy_pauses_its_lane_and_keeps_few_letters_whole(ward: Ward, lane: str) -> None:
     breaker = Breaker(store=ward.sw.store, clock=ward.sw.clock, rule=Flood(count=FLOOD), pause_for=timedelta(hours=1))
     stop = Event()
@@ -114,6 +110,6 @@ def test_a_bad_deploy_pauses_its_lane_and_keeps_few_letters_whole(ward: Ward, la
 
 
 def status(ward: Ward) -> str:
-    line = [sys.executable, "-m", "slackwater", "-A", MODULE, "status"]
-    env = {**os.environ, **ward.place.environment}
-    return subprocess.run(line, cwd=ROOT, env=env, capture_output=True, text=True, timeout=60, check=True).stdout
+    done = finished("slackwater", "-A", MODULE, "status", env={**os.environ, **ward.place.environment})
+    assert done.returncode == 0, done.stderr
+    return done.stdout

@@ -191,7 +191,7 @@ def test_without_a_look_into_the_queues_it_is_closed_once_its_window_is_over(war
     assert ward.meta(ended.id)["status"] == "FAILURE"
 
 
-@pytest.mark.rabbitmq
+@pytest.mark.parametrize("broker_url", [pytest.param("rabbitmq", marks=pytest.mark.rabbitmq)], indirect=True)
 def test_rabbitmq_says_that_nobody_has_it_where_its_management_interface_is_known(
     rabbitmq_node: RabbitMQNode, fresh_valkey_url: str, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,16 +1,14 @@
 """Short jobs behind a long one."""
 
 import pytest
-from tests.integration.cases.ward import Ward
+from tests.integration.cases.ward import Ward, pairs
 from tests.integration.celery.spine import eventually
 
 STARTS_WITHIN_S = 15
 """Three times what is promised once another worker is ready."""
 
-lanes = pytest.mark.parametrize("lane", ["heavy", "waiting"])
 
-
-@lanes
+@pairs
 def test_a_busy_worker_keeps_no_short_job_hostage(ward: Ward, lane: str) -> None:
     with ward.worker("one", lane=lane) as one:
         long = ward.tasks[f"{lane}.wait_at_gate"].delay("gate").id

@@ -2,9 +2,8 @@
 
 from contextlib import ExitStack
 
-import pytest
 from tests.integration.cases.losing import lose_what_was_delivered, sweeping
-from tests.integration.cases.ward import Ward
+from tests.integration.cases.ward import Ward, other_pairs, pairs
 from tests.integration.celery.spine import eventually
 
 from slackwater.cli.sweepers import lost_runs_of
@@ -12,8 +11,6 @@ from slackwater.core.job import JobState
 
 STARTS_WITHIN_S = 45
 """Three times the lease's life, the span of nothing returning, the amnesty of the sweeper and the feeder's turn."""
-
-lanes = pytest.mark.parametrize("lane", ["heavy", "waiting"])
 
 
 def run_and_die(ward: Ward, task: str, *args: str, lose: bool = True) -> str:
@@ -30,7 +27,7 @@ def run_and_die(ward: Ward, task: str, *args: str, lose: bool = True) -> str:
     return str(job)
 
 
-@lanes
+@other_pairs
 def test_a_run_whose_message_went_with_its_worker_starts_again_once(ward: Ward, lane: str) -> None:
     job = run_and_die(ward, f"{lane}.book", "7", "gate")
     with ward.worker("two", lane=lane), sweeping(lost_runs_of(ward.sw)) as swept:
@@ -45,7 +42,7 @@ def test_a_run_whose_message_went_with_its_worker_starts_again_once(ward: Ward, 
     assert not ward.sw.store.runs.under_way([job])
 
 
-@lanes
+@pairs
 def test_one_whose_attempts_are_spent_is_buried_whole_and_who_waited_for_its_key_goes_on(ward: Ward, lane: str) -> None:
     job = run_and_die(ward, f"{lane}.keyed_once", "7", "gate")
     # With a link, so that it is published though the key is taken.
@@ -62,7 +59,7 @@ def test_one_whose_attempts_are_spent_is_buried_whole_and_who_waited_for_its_key
     assert ward.sw.store.runs.runs([job])[job].state is JobState.DEAD
 
 
-@lanes
+@other_pairs
 def test_what_comes_back_by_itself_is_none_of_its_business(ward: Ward, lane: str) -> None:
     job = run_and_die(ward, f"{lane}.book", "7", "gate", lose=False)
     with ward.worker("two", lane=lane), sweeping(lost_runs_of(ward.sw)) as swept:

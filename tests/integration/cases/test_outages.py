@@ -9,7 +9,7 @@ import pytest
 import redis
 from tests.contract.private_server import PrivateServer
 from tests.integration.cases.application import QUICK
-from tests.integration.cases.ward import Ward, ward_at
+from tests.integration.cases.ward import Ward, lanes, other_pairs, pairs, ward_at
 from tests.integration.celery.application import Place
 from tests.integration.celery.spine import eventually
 
@@ -22,10 +22,8 @@ TIME_TO_LIVE = timedelta(seconds=float(QUICK["SLACKWATER_PRESENCE_LIVES_FOR"]))
 AGAIN_WITHIN_S = 180
 """Three times what a lane may take to consume again after its broker has come back."""
 
-lanes = pytest.mark.parametrize("lane", ["heavy", "waiting"])
 
-
-@lanes
+@pairs
 def test_a_retry_that_cannot_be_published_is_not_lost(ward: Ward, link: FaultProxy, lane: str) -> None:
     with ward.worker("one", lane=lane, SPINE_BROKER_URL=link.url_of(ward.place.broker_url)):
         job = ward.tasks[f"{lane}.retry_at_once"].delay("gate").id
@@ -39,7 +37,7 @@ def test_a_retry_that_cannot_be_published_is_not_lost(ward: Ward, link: FaultPro
         )
 
 
-@lanes
+@other_pairs
 def test_a_keyed_body_that_ran_while_the_connection_broke_runs_once(ward: Ward, link: FaultProxy, lane: str) -> None:
     with ward.worker("one", lane=lane, slots=2, SPINE_BROKER_URL=link.url_of(ward.place.broker_url)):
         job = ward.tasks[f"{lane}.keyed"].delay("effect", "gate").id

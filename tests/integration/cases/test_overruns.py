@@ -5,8 +5,7 @@ import signal
 from contextlib import ExitStack
 
 import psutil  # type: ignore[import-untyped]
-import pytest
-from tests.integration.cases.ward import Ward
+from tests.integration.cases.ward import Ward, lanes
 from tests.integration.celery.spine import eventually
 
 from slackwater.core.job import JobState
@@ -14,8 +13,6 @@ from slackwater.core.job import JobState
 RERUNS_WITHIN_S = 90
 FOUND_WITHIN_S = 45
 """Three times what is promised of a worker that stands still: on RabbitMQ three heartbeats of the least, 5 s."""
-
-lanes = pytest.mark.parametrize("lane", ["heavy", "waiting"])
 
 
 def tree(pid: int) -> list[psutil.Process]:

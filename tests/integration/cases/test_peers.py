@@ -3,19 +3,16 @@
 from contextlib import ExitStack
 from datetime import timedelta
 
-import pytest
 from tests.integration.cases.gateway import Gateway
-from tests.integration.cases.ward import Ward
+from tests.integration.cases.ward import Ward, other_pairs, pairs
 from tests.integration.celery.spine import eventually
 
 from slackwater.core.job import JobState
 
 SOON = timedelta(seconds=3)
 
-lanes = pytest.mark.parametrize("lane", ["heavy", "waiting"])
 
-
-@lanes
+@pairs
 def test_one_filing_and_one_success_though_the_answer_was_lost(ward: Ward, gateway: Gateway, lane: str) -> None:
     with ward.worker("one", lane=lane, CASES_PEER=gateway.url):
         job = ward.tasks[f"{lane}.file"].delay("run").id
@@ -27,7 +24,7 @@ def test_one_filing_and_one_success_though_the_answer_was_lost(ward: Ward, gatew
         assert not ward.runs(again)
 
 
-@lanes
+@other_pairs
 def test_a_retry_after_start_by_finds_out_what_the_first_did(ward: Ward, gateway: Gateway, lane: str) -> None:
     with ward.worker("one", lane=lane, CASES_PEER=gateway.url):
         gateway.hangs.set()
@@ -40,7 +37,7 @@ def test_a_retry_after_start_by_finds_out_what_the_first_did(ward: Ward, gateway
         assert gateway.filings("run") == [ward.meta(job)["result"]]
 
 
-@lanes
+@pairs
 def test_a_redelivery_after_start_by(ward: Ward, gateway: Gateway, lane: str) -> None:
     """With a key it runs, and finds the filing; without one nobody could tell, and it ends as expired."""
     gateway.hangs.set()

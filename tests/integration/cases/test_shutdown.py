@@ -5,18 +5,13 @@ from contextlib import ExitStack
 
 import pytest
 from tests.integration.cases.application import effects
-from tests.integration.cases.ward import EXITS_WITHIN_S, Ward
+from tests.integration.cases.ward import EXITS_WITHIN_S, Ward, lanes, pairs
 from tests.integration.celery.spine import eventually
 from tests.programs import Program
 
 RERUNS_WITHIN_S = 30
 """Three times what is promised after a kill."""
 HAND_BACKS = 5
-
-FIVE_TIMES = [("valkey", "heavy"), pytest.param("rabbitmq", "waiting", marks=pytest.mark.rabbitmq)]
-"""Each broker and each pool once: a single hand-back is tried with all of both."""
-
-lanes = pytest.mark.parametrize("lane", ["heavy", "waiting"])
 
 
 def nothing_is_left(ward: Ward, lane: str) -> None:
@@ -85,7 +80,7 @@ def test_a_job_of_a_killed_worker_runs_again_once(ward: Ward, lane: str) -> None
     assert [each for each, _ in ward.committed()] == [job]
 
 
-@pytest.mark.parametrize(("broker_url", "lane"), FIVE_TIMES, indirect=["broker_url"])
+@pairs
 def test_five_hand_backs_in_a_row_are_no_poison(ward: Ward, lane: str) -> None:
     plain = ward.tasks[f"{lane}.wait_at_gate"].delay("gate").id
     leased = ward.tasks[f"{lane}.book"].delay("7", "gate").id

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import psutil  # type: ignore[import-untyped]
 import pytest
 import redis
-from tests.integration.cases.ward import Ward
+from tests.integration.cases.ward import Ward, lanes
 from tests.integration.celery.spine import eventually
 from tests.programs import Program
 
@@ -18,7 +18,6 @@ from slackwater.inspection import open_messages
 from slackwater.testing import FaultProxy
 
 pytestmark = pytest.mark.parametrize("broker_url", ["valkey"], indirect=True)
-lanes = pytest.mark.parametrize("lane", ["heavy", "waiting"])
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil  # type: ignore[import-untyped]
+import pytest
 from tests.integration.cases.application import MODULE, effects, make
 from tests.integration.celery.application import Place
 from tests.integration.celery.spine import Spine, close, eventually, remove_queues
@@ -25,6 +26,22 @@ from slackwater.core.reading import QueueReading
 EXITS_WITHIN_S = 60
 STOCK = "tests.integration.cases.stock"
 POOLS = {"heavy": "prefork", "waiting": "threads"}
+
+_RABBITMQ = pytest.mark.rabbitmq
+lanes = pytest.mark.parametrize("lane", ["heavy", "waiting"])
+"""Each pool on each broker: for what depends on how both hand over and give back."""
+pairs = pytest.mark.parametrize(
+    ("broker_url", "lane"),
+    [("valkey", "heavy"), pytest.param("rabbitmq", "waiting", marks=_RABBITMQ)],
+    indirect=["broker_url"],
+)
+"""Each pool and each broker once: for what depends on either alone."""
+other_pairs = pytest.mark.parametrize(
+    ("broker_url", "lane"),
+    [("valkey", "waiting"), pytest.param("rabbitmq", "heavy", marks=_RABBITMQ)],
+    indirect=["broker_url"],
+)
+"""As `pairs`, the other way round."""
 
 
 @dataclass(frozen=True, kw_only=True)

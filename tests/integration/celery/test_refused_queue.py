@@ -1,8 +1,6 @@
 """A worker whose queue RabbitMQ has with other arguments."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -10,7 +8,7 @@ from uuid import uuid4
 import pytest
 from tests.integration.celery.application import MODULE, Place, make
 from tests.integration.celery.spine import close
-from tests.programs import ROOT
+from tests.programs import finished
 
 from slackwater.local import PostgreSQL
 
@@ -33,9 +31,8 @@ def test_a_worker_refuses_in_one_line_with_the_remedy(
     with sw.app.connection_for_write() as connection:
         channel: Any = connection.default_channel
         channel.queue_declare(name, durable=True, auto_delete=False)
-        line = [sys.executable, "-m", "celery", "-A", MODULE, "worker", "-Q", name, "--pool", "solo"]
-        env = {**os.environ, **place.environment}
-        done = subprocess.run(line, cwd=ROOT, env=env, capture_output=True, text=True, timeout=60, check=False)
+        words = ("celery", "-A", MODULE, "worker", "-Q", name, "--pool", "solo")
+        done = finished(*words, env={**os.environ, **place.environment})
         for queue in (*sw.queues.values(), f"{prefix}dead_letters"):
             channel.queue_delete(queue)
     close(sw)
