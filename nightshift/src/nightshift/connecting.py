@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from nightshift.banking.consents import ConsentClient, agree
+from nightshift.banking.consents import ConsentClient, agree, browser
 from nightshift.books.consents import accounts_by_tenant, record_consent
 from nightshift.errors import NightError
 from nightshift.peers import PeerError
@@ -31,12 +31,12 @@ def connect_accounts(books: Engine, world: World) -> int:
     with Session(books) as session:
         customers = accounts_by_tenant(session)
     try:
-        with ConsentClient(world.url, tokens) as consents:
+        with ConsentClient(world.url, tokens) as consents, browser() as opener:
             for accounts in customers:
                 until = datetime.now(UTC) + LASTS
                 uids = [one.aggregator_uid for one in accounts]
                 asked = consents.ask_for(uids, bank=accounts[0].bank_name, valid_until=until, job_id=JOB)
-                given = consents.authorize(agree(asked), job_id=JOB)
+                given = consents.authorize(agree(asked, opener), job_id=JOB)
                 with Session(books) as session, session.begin():
                     record_consent(session, given.accounts, session_id=given.session_id, lasts_until=given.valid_until)
     except PeerError as error:

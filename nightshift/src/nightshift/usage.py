@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import psutil  # type: ignore[import-untyped]
@@ -27,8 +28,8 @@ class Meter:
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + SAMPLE_EVERY_S
-        total = 0
-        for name, members in {"night": [_myself()], **{name: _tree(pid) for name, pid in children.items()}}.items():
+        total, myself = 0, psutil.Process()
+        for name, members in {"night": [myself], **_trees(myself, children)}.items():
             memory, cpu = _use_of(members)
             total += memory
             self.peaks[name] = max(self.peaks.get(name, 0), memory)
@@ -44,16 +45,21 @@ class Meter:
         ]
 
 
-def _myself() -> psutil.Process:
-    return psutil.Process()
+def _trees(above: psutil.Process, roots: Mapping[str, int]) -> dict[str, list[psutil.Process]]:
+    """Return each of a process's children (pid by name) with its descendants.
 
+    One look at all processes of the machine serves for all: that is what a sample costs most.
+    """
+    below: dict[int, list[psutil.Process]] = {}
+    found = {each.pid: each for each in above.children(recursive=True)}
+    for each in found.values():
+        with suppress(psutil.Error):
+            below.setdefault(each.ppid(), []).append(each)
 
-def _tree(pid: int) -> list[psutil.Process]:
-    try:
-        root = psutil.Process(pid)
-        return [root, *root.children(recursive=True)]
-    except psutil.Error:
-        return []
+    def tree(root: psutil.Process) -> list[psutil.Process]:
+        return [root, *(member for child in below.get(root.pid, ()) for member in tree(child))]
+
+    return {name: tree(found[pid]) if pid in found else [] for name, pid in roots.items()}
 
 
 def _use_of(members: Sequence[psutil.Process]) -> tuple[int, float]:

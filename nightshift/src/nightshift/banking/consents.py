@@ -128,16 +128,24 @@ class ConsentClient(PeerClient):
         return self._calls.facts(answer)
 
 
-def agree(authorization: Authorization) -> str:
+def browser() -> httpx2.Client:
+    """Return what opens the bank's pages, for any number of customers: making one costs more than a page."""
+    return httpx2.Client(timeout=10, trust_env=False)
+
+
+def agree(authorization: Authorization, opener: httpx2.Client) -> str:
     """Give a consent as the customer would: open the bank's page, agree, and bring the code back.
+
+    Args:
+        authorization: What was asked for.
+        opener: See `browser`.
 
     Raises:
         PeerUnavailable: The page cannot be had.
         PeerAnswerInvalid: It leads elsewhere, or brings back another state than ours.
     """
     try:
-        with httpx2.Client(timeout=10, trust_env=False) as browser:
-            page = browser.get(authorization.url)
+        page = opener.get(authorization.url)
     except httpx2.TransportError as error:
         what = f"the bank's page {authorization.url} does not open ({str(error) or type(error).__name__})"
         raise PeerUnavailable(what, peer=PEER) from error

@@ -87,7 +87,7 @@ def session_of(leader_pid: int) -> list[psutil.Process]:
 
     It is exact as long as the leader runs or has not been reaped: nobody else can have its number until then.
     """
-    return [each for each in _all_running() if _session(each.pid) == leader_pid]
+    return list(_running(pid for pid in psutil.pids() if _session(pid) == leader_pid))
 
 
 def descendants_of(pid: int) -> list[psutil.Process]:
@@ -103,13 +103,13 @@ def descendants_of(pid: int) -> list[psutil.Process]:
 
 def marked(run: str) -> list[psutil.Process]:
     """Return the running processes whose environment says that they belong to a run."""
-    return [each for each in _all_running() if run in _marks(each)]
+    return [each for each in _running(psutil.pids()) if run in _marks(each)]
 
 
 def working_in(folder: Path, *, program: Path) -> list[psutil.Process]:
     """Return the running processes of a program whose working folder this is."""
     wanted = (str(folder.resolve()), str(program.resolve()))
-    return [each for each in _all_running() if _place(each) == wanted]
+    return [each for each in _running(psutil.pids()) if _place(each) == wanted]
 
 
 def mark_for(run: str, environ: Mapping[str, str]) -> dict[str, str]:
@@ -167,9 +167,9 @@ def _runs(process: psutil.Process) -> bool:
         return True
 
 
-def _all_running() -> Iterator[psutil.Process]:
+def _running(pids: Iterable[int]) -> Iterator[psutil.Process]:
     # Not `process_iter`: it keeps a cache for the whole program, and hands out one object to all its callers.
-    for pid in psutil.pids():
+    for pid in pids:
         with suppress(psutil.Error):
             process = psutil.Process(pid)
             if _runs(process):
