@@ -84,7 +84,7 @@ def application(
     CREDENTIALS.write(credentials)
     options = {"--today": f"{datetime.now(UTC):%Y-%m-%d}"}
     with (
-        own_database(postgres_server.url, "nightshift_tasks") as url,
+        own_database(postgres_server.url, "tasks_of_tests") as url,
         running_world(folder / "world.sqlite", options) as world,
     ):
         environment = {
