@@ -6,12 +6,16 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
+import pytest
 from celery.app.trace import build_tracer
 from celery.exceptions import Reject
 from tests.unit.adapters.celery.conftest import Application
 
+from slackwater import hours
 from slackwater.adapters.memory import MemoryStore
+from slackwater.core.admission import Ask, LeaseRule
 from slackwater.core.job import JobState
+from slackwater.core.message import Held
 from slackwater.errors import StaleFence
 from slackwater.ports import Finish
 
@@ -40,6 +44,17 @@ def keyed(application: Application, body: Callable[..., Any], **options: Any) ->
     app: Any = application.sw.app
     app.task(name="keyed", lane="till", shared=False, bind=True, key="effect:{effect}", **options)(body)
     return app.tasks["keyed"]
+
+
+def leased(application: Application) -> Any:
+    app: Any = application.sw.app
+    app.task(name="leased", lane="till", shared=False, bind=True, lease="account:{effect}")(reject)
+    return app.tasks["leased"]
+
+
+def take_lease(store: MemoryStore, job: str) -> None:
+    lease = LeaseRule(name="account:7", lives_for=hours(1))
+    store.runs.begin([Ask(job=job, tries=0, task="leased", boot=uuid4(), redelivered=False, lease=lease)])
 
 
 def deliver(application: Application, task: Any, *, redelivered: bool = False) -> str:
@@ -127,6 +142,45 @@ def test_a_body_that_was_fenced_out_goes_back_and_its_next_start_is_no_new_attem
     assert (application.status(job), len(ran)) == ("SUCCESS", 2)
     run = store.runs.runs([job])[job]
     assert (run.state, run.attempts) == (JobState.DONE, 1)
+
+
+@pytest.mark.parametrize("end", ["SUCCESS", "FAILURE", "REVOKED"])
+def test_a_delivery_that_waits_says_so_over_no_end_that_came_meanwhile(make_application: Make, end: str) -> None:
+    """A copy of it, released from the store, ran to its end before this one was kept."""
+    store = MemoryStore()
+    application = make_application(store)
+    backend: Any = application.sw.app.backend
+    task, job, keep = leased(application), str(uuid4()), store.holds.hold
+
+    def ends_and_keep(held: Sequence[Held]) -> None:
+        backend.store_result(job, None, end)
+        keep(held)
+
+    take_lease(store, "another")
+    store.holds.hold = ends_and_keep  # type: ignore[method-assign]
+    come(application, task, job, redelivered=False)
+    assert store.holds.find([job])
+    assert application.status(job) == end
+
+
+def test_a_delivery_that_waits_for_another_job_says_so(make_application: Make) -> None:
+    store = MemoryStore()
+    application = make_application(store)
+    task, job = leased(application), str(uuid4())
+    take_lease(store, "another")
+    come(application, task, job, redelivered=False)
+    assert application.status(job) == "HELD"
+
+
+def test_a_copy_that_waits_for_its_own_job_says_nothing_of_a_body_that_runs(make_application: Make) -> None:
+    store = MemoryStore()
+    application = make_application(store)
+    task, job = leased(application), str(uuid4())
+    application.sw.app.backend.mark_as_started(job)
+    take_lease(store, job)
+    come(application, task, job, redelivered=False)
+    assert store.holds.find([job])
+    assert application.status(job) == "STARTED"
 
 
 def test_why_a_next_try_was_not_sent_can_be_sent_to_the_worker(make_application: Make) -> None:
