@@ -309,8 +309,10 @@ def outcome(ended: Any) -> tuple[JobState, BaseException | None]:
 
 def was_fenced_out(ended: Any) -> bool:
     """Tell whether a body could not commit, since it had lost its lease: its delivery goes back, and is no poison."""
-    rejected: Any = None if ended[1] is None else ended[1].retval
-    return isinstance(rejected, Reject) and rejected.requeue and isinstance(rejected.reason, StaleFence)
+    if ended[1] is None or not isinstance(ended[1].retval, Reject):
+        return False
+    rejected: Any = ended[1].retval  # the stubs leave out what it carries
+    return bool(rejected.requeue) and isinstance(rejected.reason, StaleFence)
 
 
 def digest_of(ended: Any) -> str | None:

@@ -113,7 +113,7 @@ def _ended_runs(batch: FromClause) -> Insert:
     columns = [runs.c.job, runs.c.tries, runs.c.attempts, runs.c.handed_back, runs.c.state, runs.c.changed_at]
     new = insert(runs).from_select(columns, rows)
     changed = {"tries": new.excluded.tries, "state": new.excluded.state, "changed_at": new.excluded.changed_at}
-    changed["handed_back"] = or_(runs.c.handed_back, new.excluded.handed_back)
+    back = or_(runs.c.handed_back, new.excluded.handed_back)
     holders = _holders(batch)
     held = runs.c.job.in_(select(holders.c.job))
     ends = and_(new.excluded.state == names(_ENDED).any_(), runs.c.state == names(_WAITING).any_())
@@ -122,7 +122,7 @@ def _ended_runs(batch: FromClause) -> Insert:
         new.add_cte(holders)
         .on_conflict_do_update(
             index_elements=["job"],
-            set_=changed | {"attempts": _attempts(new.excluded.tries)},
+            set_=changed | {"attempts": _attempts(new.excluded.tries), "handed_back": back},
             where=and_(_is_open(runs.c.state), or_(runs.c.tries <= new.excluded.tries, and_(ends, held))),
         )
         .add_cte(under_way.forgotten(batch, unless=_replaced(batch)).cte("forgotten"))

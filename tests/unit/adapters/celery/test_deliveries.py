@@ -131,8 +131,7 @@ def test_a_body_that_was_fenced_out_goes_back_and_its_next_start_is_no_new_attem
     application = make_application(store)
     task, job = keyed(application, fenced_out_once, attempts=1), str(uuid4())
     ended: Any = come(application, task, job, redelivered=False).retval
-    assert isinstance(ended, Reject)
-    assert (ended.requeue, type(ended.reason)) == (True, StaleFence)
+    assert (type(ended), ended.requeue, type(ended.reason)) == (Reject, True, StaleFence)
     run = store.runs.runs([job])[job]
     assert (run.state, run.attempts, run.handed_back) == (JobState.QUEUED, 1, True)
     assert store.runs.lease("key:effect:7") is None
