@@ -15,9 +15,19 @@ Each is one sentence: what, where, and the remedy; its facts are attributes. Out
 that is late, an occurrence that exists) are return values, not errors.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 
 class SlackwaterError(Exception):
     """Root of all errors that Slackwater raises itself."""
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
+        # A worker that cannot read what one of its pool's processes sends takes that process for dead; Python's own way
+        # would call the class with its sentence alone.
+        return _arrived, (type(self), self.args), self.__dict__
 
 
 class ConfigurationError(SlackwaterError):
@@ -90,3 +100,7 @@ class LostJob(SlackwaterError):
 
 class LocalServiceError(SlackwaterError):
     """An embedded server, a child process or a run folder failed."""
+
+
+def _arrived(kind: type[SlackwaterError], args: tuple[Any, ...]) -> SlackwaterError:
+    return kind.__new__(kind, *args)

@@ -45,6 +45,23 @@ def test_one_that_was_noted_before_stays_as_it_was(store: Store) -> None:
     assert list(store.bundles.find(["g"])) == [group()]
 
 
+def test_one_that_is_not_whole_yet_is_noted_anew_and_its_blame_stays(store: Store) -> None:
+    begun = replace(chord(), whole=False, publisher="parent", start_by=None)
+    store.bundles.note([begun, replace(group(), whole=False)])
+    assert list(store.bundles.find(["c"])) == [begun]
+    going_on = replace(begun, noted_at=NOON + MINUTE)
+    store.bundles.note([going_on])
+    assert list(store.bundles.find(["c"])) == [going_on]
+    store.bundles.blame("c", "a job is missing")
+    store.bundles.note([chord(at=NOON + 2 * MINUTE), group()])
+    assert list(store.bundles.find(["c"])) == [replace(chord(at=NOON + 2 * MINUTE), blame="a job is missing")]
+    store.bundles.note([begun, replace(begun, id="g")])
+    assert list(store.bundles.find(["g"])) == [group()]
+    store.bundles.close(["c"], at=NOON)
+    store.bundles.note([begun])
+    assert list(store.bundles.open()) == ["g"]
+
+
 def test_instants_are_kept_in_utc(store: Store) -> None:
     berlin = timezone(timedelta(hours=1))
     store.bundles.note([replace(group(), noted_at=NOON.astimezone(berlin))])

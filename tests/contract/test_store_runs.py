@@ -251,6 +251,31 @@ def test_what_is_handed_back_is_no_attempt_and_its_lease_is_free(store: Store) -
         assert begin(store, replace(one, redelivered=True)).admission == Admit(attempt=1, takes_lease=True)
 
 
+def test_a_body_that_ends_as_handed_back_is_no_attempt(store: Store) -> None:
+    one = ask("a", lease=leased(), attempt_limit=1)
+    for _ in range(3):
+        begun = begin(store, one)
+        assert begun.admission == Admit(attempt=1, takes_lease=True)
+        store.runs.finish([end(one, begun, JobState.QUEUED, handed_back=True)])
+        assert store.runs.lease("account:7") is None
+        one = replace(one, redelivered=True)
+    store.runs.finish([end(one, begin(store, one), JobState.QUEUED)])
+    assert begin(store, one).admission == Bury(attempts=1, reason="started 1 times without an end, at most 1 allowed")
+
+
+def test_a_body_that_ends_as_handed_back_changes_nothing_of_the_delivery_that_replaced_it(store: Store) -> None:
+    one = ask("a", lease=leased())
+    begun = begin(store, one)
+    store.runs.lapse_all(BOOT)
+    begin(store, replace(one, boot=OTHER, redelivered=True))
+    before = run(store, "a")
+
+    store.runs.finish([end(one, begun, JobState.QUEUED, handed_back=True)])
+
+    assert run(store, "a") == before
+    assert store.runs.lease("account:7") is not None
+
+
 def test_a_plain_job_that_is_handed_back_gets_a_run(store: Store) -> None:
     store.runs.hand_back([("plain", 2), ("plain", 2)])
 

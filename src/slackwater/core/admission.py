@@ -210,10 +210,12 @@ class Wait:
     Attributes:
         on: The lease that it waits for; None to come again after a while.
         reason: Why.
+        own: It is its own job that has the lease, by an earlier delivery, whose body may run.
     """
 
     on: str | None
     reason: str
+    own: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -320,13 +322,15 @@ def _is_under_way(key: Key, holder: Lease | None) -> bool:
 
 def _lease_taken(ask: Ask, rule: LeaseRule, found: Found) -> Resolve | Wait | None:
     lease = found.lease
+    own = lease is not None and lease.job == ask.job
     if found.lease_locked:
-        return Wait(on=rule.name, reason=f"lease {rule.name}: its holder commits")
+        return Wait(on=rule.name, reason=f"lease {rule.name}: its holder commits", own=own)
     if lease is None or not lease.live:
         return None
-    if lease.job == ask.job:
+    if own:
         # This delivery may be the only message that is left of it, so it is kept whatever the policy says.
-        return Wait(on=rule.name, reason=f"lease {rule.name}: an earlier delivery of this job still has it")
+        reason = f"lease {rule.name}: an earlier delivery of this job still has it"
+        return Wait(on=rule.name, reason=reason, own=True)
     if rule.when_taken is not WhenTaken.REPLACE:
         return _taken(rule.when_taken, lease=lease, what=f"lease {rule.name}")
     if ask.redelivered or ask.tries > 0:

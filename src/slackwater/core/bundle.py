@@ -60,6 +60,9 @@ class Bundle:
         start_by: Last instant at which any of its jobs may start for the first time (calendar clock); None for none.
         kept_until: From when on its results, or a chord's count of them, may be gone (run clock); None for never.
         blame: Why it cannot complete any more; empty while it can.
+        whole: All of it was published; False while some may still be, as it is noted before its first job goes out.
+        publisher: The job whose body publishes it, and does so again if it comes again; None outside of a body, and
+            once it is whole.
     """
 
     id: str
@@ -70,6 +73,8 @@ class Bundle:
     start_by: datetime | None = None
     kept_until: datetime | None = None
     blame: str = ""
+    whole: bool = True
+    publisher: str | None = None
 
     @property
     def kind(self) -> str:
@@ -121,11 +126,13 @@ class Seen:
     def is_gone(self, member: Member, bundle: Bundle) -> bool:
         """Tell whether nobody will ever end a member: none of its jobs is anywhere, or it is too late for them."""
         jobs = [link.job for link in member.links]
+        if bundle.publisher is not None:
+            jobs.append(bundle.publisher)
         if any(job in self.kept for job in jobs):
             return False
         if self.placed is not None and member.placed:
             return not any(job in self.placed for job in jobs)
-        runs = any(self.states.get(job) in (JobState.RUNNING, JobState.HELD) for job in jobs)
+        runs = any(self.states.get(link.job) in (JobState.RUNNING, JobState.HELD) for link in member.links)
         return not runs and self._is_late(bundle)
 
     def _is_late(self, bundle: Bundle) -> bool:
@@ -187,7 +194,8 @@ def reason_of(bundle: Bundle, missing: Missing, states: Mapping[str, JobState]) 
     """
     if missing.members:
         named = [stuck_at(member, states) for member in missing.members]
-        return f"{len(named)} of {len(bundle.members)} members will never end: {_few(named)}"
+        why = "" if bundle.whole else "its publisher broke off: "
+        return f"{why}{len(named)} of {len(bundle.members)} members will never end: {_few(named)}"
     if missing.failed:
         named = [f"{_named(one.links[-1])} ({states[one.job]})" for one in missing.failed]
         return f"its body was not told that members had failed: {_few(named)}"

@@ -122,9 +122,9 @@ class StuckBundles:
         return seen, [(one, judge(one, seen)) for one in bundles]
 
     def _learn(self) -> None:
-        """Read what has been noted, and forget what others have closed; what is known is not read again."""
+        """Read what has been noted, and forget what others have closed; what is known to be whole is not read again."""
         ids = self.store.bundles.open()
-        self._open = {one: self._open[one] for one in ids if one in self._open}
+        self._open = {one: self._open[one] for one in ids if one in self._open and self._open[one].whole}
         new = [one for one in ids if one not in self._open]
         for start in range(0, len(new), PAGE):
             self._open |= {one.id: one for one in self.store.bundles.find(new[start : start + PAGE])}
@@ -133,10 +133,11 @@ class StuckBundles:
         jobs = list(dict.fromkeys(job for one in bundles for job in one.jobs))
         states = self._states(jobs)
         waited_for = [job for job in jobs if job not in self._ended]
+        publishers = [one.publisher for one in bundles if one.publisher is not None]
         bodies = {link.job for one in self._open.values() if one.body is not None for link in one.body.links}
         return Seen(
             states=states,
-            kept=frozenset(self._kept(waited_for)) | self._awaited(bundles, bodies),
+            kept=frozenset(self._kept([*waited_for, *publishers])) | self._awaited(bundles, bodies),
             # Asked last: what was published meanwhile is seen. And not at all where nothing is waited for.
             placed=self.placed() if waited_for else None,
             run=self.clock.run(),

@@ -31,7 +31,10 @@ class BundleStore(Protocol):
     """Bundles by the id of their group. One that completes leaves nothing behind."""
 
     def note(self, bundles: Sequence[Bundle]) -> None:
-        """Keep bundles as open; one that is kept already stays as it is."""
+        """Keep bundles as open; one that is kept already stays as it is, unless that is not whole yet.
+
+        A blame stays.
+        """
         ...
 
     def open(self) -> Sequence[str]:

@@ -39,6 +39,7 @@ class Finish:
         fence: The fence under which it ran; None where it ran under none.
         digest: SHA-256 of the result's JSON; None for none.
         ended_at: When it ended, of the calendar clock: what `fresh_for` is measured by.
+        handed_back: Its delivery goes back through no fault of its own; the next start of it is no new attempt.
     """
 
     job: str
@@ -49,6 +50,7 @@ class Finish:
     lease: str | None = None
     fence: int | None = None
     digest: str | None = None
+    handed_back: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

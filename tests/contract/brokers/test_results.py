@@ -10,6 +10,7 @@ from celery import Celery
 from celery.exceptions import TaskRevokedError
 from tests.contract.brokers.links import PrivateValkey, free_port
 
+from slackwater.adapters.brokers.results import say_unless_ended
 from slackwater.core.job import JobState
 from slackwater.errors import BrokerUnavailable
 from slackwater.inspection import JobStates
@@ -103,3 +104,39 @@ def test_a_backend_that_is_down_is_unavailable_and_named_without_its_password() 
 
     assert "secret" not in str(caught.value)
     app.close()
+
+
+@pytest.mark.parametrize("told", ["STARTED", "RETRY", "HELD", None])
+def test_a_job_that_waits_is_told_as_waiting_whatever_was_told_before(app: Celery, told: str | None) -> None:
+    if told is not None:
+        app.backend.store_result("job", None, told)
+    assert say_unless_ended(app.backend, "job", "HELD", request=None)
+    assert JobStates(app).states(["job"]) == {"job": JobState.HELD}
+
+
+@pytest.mark.parametrize("end", ["SUCCESS", "FAILURE", "REVOKED"])
+def test_that_a_job_waits_is_not_written_over_its_end(app: Celery, end: str) -> None:
+    app.backend.store_result("job", 7 if end == "SUCCESS" else TaskRevokedError("expired: late"), end)
+    before = app.backend.get_task_meta("job", cache=False)
+    assert not say_unless_ended(app.backend, "job", "HELD", request=None)
+    assert repr(app.backend.get_task_meta("job", cache=False)) == repr(before)
+
+
+@pytest.mark.parametrize("app", ["valkey"], indirect=True)
+@pytest.mark.parametrize("end", ["SUCCESS", "FAILURE"])
+def test_an_end_that_comes_just_before_it_is_written_stays(
+    app: Celery, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend: Any = app.backend
+    backend.mark_as_started("job")
+    read = backend.decode
+    ends = iter([lambda: backend.client.set(backend.get_key_for_task("job"), backend.encode({"status": end}))])
+
+    def decode(told: Any) -> Any:
+        # What was there has been read, and nothing written yet.
+        next(ends, lambda: None)()
+        return read(told)
+
+    monkeypatch.setattr(backend, "decode", decode)
+    assert not say_unless_ended(backend, "job", "HELD", request=None)
+    assert read(backend.client.get(backend.get_key_for_task("job"))) == {"status": end}

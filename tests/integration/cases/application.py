@@ -60,6 +60,8 @@ def add_cases(app: Any) -> None:
     for lane in spine.LANES:
         options = {"lane": lane, "bind": True, "shared": False}
         app.task(name=f"{lane}.book", lease=f"book-{lane}:{{account}}", **options)(book)
+        replaced = {"lease": f"once-{lane}:{{account}}", "lease_taken": "replace", "attempts": 1}
+        app.task(name=f"{lane}.book_once", **replaced, **options)(book)
         app.task(name=f"{lane}.retry_at_once", **options)(spine.retry_once)
         app.task(name=f"{lane}.note_children", **options)(note_children)
         app.task(name=f"{lane}.retry_later", **options)(spine.retry_later)

@@ -9,7 +9,7 @@ from pathlib import Path
 from celery import Celery
 from kombu import Exchange, Queue
 from tests.integration.cases.application import call
-from tests.integration.celery.application import Place, kill_itself, note, wait_at_gate
+from tests.integration.celery.application import Place, kill_itself, note, retry_once, wait_at_gate
 
 place = Place.from_environment(os.environ)
 app = Celery("stock", broker=place.broker_url, backend=place.backend_url)
@@ -38,5 +38,6 @@ def file(task, run):  # type: ignore[no-untyped-def]  # Celery's decorator is un
 
 
 app.task(name="heavy.wait_at_gate", bind=True)(wait_at_gate)
+app.task(name="heavy.retry_at_once", bind=True)(retry_once)
 app.task(name="kills_itself", bind=True)(kill_itself)
 app.task(name="heavy.file", bind=True, autoretry_for=(OSError,), default_retry_delay=0)(file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -9,10 +10,12 @@ from typing import Any
 
 import pytest
 from celery import chain, chord, group
+from tests.integration.cases import publisher
 from tests.integration.cases.losing import EVERY_S, Swept, lose_what_waits, sweeping
 from tests.integration.cases.ward import Ward, ward_at
 from tests.integration.celery.application import Place
 from tests.integration.celery.spine import eventually
+from tests.programs import running
 from tests.rabbitmq_node import RabbitMQNode
 
 from slackwater.cli.sweepers import stuck_bundles_of
@@ -189,6 +192,26 @@ def test_without_a_look_into_the_queues_it_is_closed_once_its_window_is_over(war
         state, reason = closed(ward, ended.parent.id, swept)
     assert (state, reason.endswith(LOST)) == (BundleState.FAILED, True)
     assert ward.meta(ended.id)["status"] == "FAILURE"
+
+
+def test_a_chord_whose_publisher_is_killed_in_the_middle_fails_and_names_what_never_went_out(ward: Ward) -> None:
+    # RabbitMQ cannot tell without its management interface: there it is closed once its window is over.
+    start_by = ward.sw.clock.calendar() + timedelta(seconds=20)
+    env = {**os.environ, **ward.place.environment, publisher.START_BY: start_by.isoformat()}
+    with running(publisher.__name__, env=env, log=ward.file("publisher.log")) as run:
+        eventually(lambda: ward.file("stands_still").exists(), otherwise=lambda: ward.said("publisher"))
+        run.kill()
+        run.wait()
+    [noted] = ward.sw.store.bundles.find(ward.sw.store.bundles.open())
+    sweeper = bundles_of(ward.sw)
+    sweeper.grace = timedelta(seconds=1)
+    with ward.worker("one"), sweeping(sweeper) as swept:
+        ward.done("first-1", "second-1")
+        state, reason = closed(ward, noted.id, swept)
+    assert state is BundleState.FAILED
+    assert reason == "its publisher broke off: 1 of 3 members will never end: third-1 (nobody has it)"
+    assert [ward.meta(job)["status"] for job in ("third-1", "body-1")] == ["FAILURE"] * 2
+    assert not ward.runs("body-1")
 
 
 @pytest.mark.parametrize("broker_url", [pytest.param("rabbitmq", marks=pytest.mark.rabbitmq)], indirect=True)

@@ -5,7 +5,7 @@ import signal
 from contextlib import ExitStack
 
 import psutil  # type: ignore[import-untyped]
-from tests.integration.cases.ward import Ward, lanes
+from tests.integration.cases.ward import Ward, lanes, pairs
 from tests.integration.celery.spine import eventually
 
 from slackwater.core.job import JobState
@@ -78,3 +78,20 @@ def test_a_holder_that_stood_still_past_its_lease_is_fenced_out(ward: Ward, lane
     first, second = ward.runs(job)
     assert first["pid"] != second["pid"]
     assert [each for each, _ in ward.committed()] == [job]
+
+
+@pairs
+def test_a_body_of_one_attempt_that_is_fenced_out_runs_again_to_its_end(ward: Ward, lane: str) -> None:
+    with ward.worker("one", lane=lane, slots=2):
+        replaced = ward.tasks[f"{lane}.book_once"].delay("7", "first").id
+        eventually(lambda: ward.runs(replaced))
+        replaces = ward.tasks[f"{lane}.book_once"].delay("7", "second").id
+        eventually(lambda: ward.runs(replaces))
+        ward.open("first")
+        held = eventually(lambda: ward.sw.store.holds.find([replaced]), otherwise=lambda: ward.said("one"))
+        assert held[replaced].waits_for == f"once-{lane}:7"
+        ward.open("second")
+        ward.done(replaced, replaces)
+    assert [job for job, _ in ward.committed()] == [replaces, replaced]
+    assert [len(ward.runs(job)) for job in (replaced, replaces)] == [2, 1]
+    assert ward.sw.store.dead_letters.get(replaced) is None

@@ -5,6 +5,8 @@ from tests.integration.cases.gateway import Gateway
 from tests.integration.cases.ward import Ward
 from tests.integration.celery.spine import eventually
 
+from slackwater.testing import FaultProxy
+
 VISIBLE_AGAIN_S = "5"
 ATTEMPTS = 3
 """How often the guard has a body started that never comes to an end."""
@@ -38,3 +40,18 @@ def test_control_a_call_whose_answer_is_lost_files_twice(ward: Ward, gateway: Ga
         job = ward.sw.app.send_task("heavy.file", ("run",), queue=ward.sw.queues["heavy"]).id
         ward.done(job)
     assert len(gateway.filings("run")) == 2
+
+
+def test_control_a_retry_that_cannot_be_published_is_lost(ward: Ward, link: FaultProxy) -> None:
+    with ward.stock_worker("stock", SPINE_BROKER_URL=link.url_of(ward.place.broker_url)):
+        job = ward.tasks["heavy.retry_at_once"].delay("gate").id
+        eventually(lambda: ward.runs(job))
+        link.refuse()
+        ward.open("gate")
+        log = ward.file("stock.log")
+        eventually(lambda: "reject requeue=False" in log.read_text(), otherwise=lambda: ward.said("stock"))
+        link.accept()
+        assert ward.ended(job)["status"] == "FAILURE"
+        ward.done(ward.tasks["heavy.wait_at_gate"].delay("gate").id)
+    assert len(ward.runs(job)) == 1
+    assert ward.queue("heavy").ready == 0

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -61,11 +62,11 @@ class Ground:
             grace=minutes(15),
         )
 
-    def note(self, name: str, *members: str, body: str | None = None) -> None:
+    def note(self, name: str, *members: str, body: str | None = None, **given: Any) -> None:
         """Note a bundle; the jobs of a member are its letters."""
         made = tuple(Member(links=tuple(Link(job) for job in jobs)) for jobs in members)
         last = None if body is None else Member(links=(Link(body),))
-        self.store.bundles.note([Bundle(id=name, members=made, body=last, noted_at=self.clock.now)])
+        self.store.bundles.note([Bundle(id=name, members=made, body=last, noted_at=self.clock.now, **given)])
 
     def sweep_for(self, sweeper: StuckBundles, span: timedelta) -> int:
         """Sweep every five seconds; return how many bundles were found."""
@@ -126,6 +127,37 @@ def test_what_the_store_will_start_again_is_not_missing(ground: Ground) -> None:
     begun = Ask(job="b", tries=0, task="t", boot=UUID(int=1), redelivered=False, lease=lease, message=message)
     ground.store.runs.begin([begun])
     assert ground.sweep_for(ground.sweeper(), minutes(5)) == 0
+
+
+def test_while_the_publisher_may_come_again_nothing_of_a_chord_that_is_not_whole_is_missing(ground: Ground) -> None:
+    ground.note("c", "a", "b", body="e", whole=False, publisher="p")
+    ground.results.known["a"] = JobState.DONE
+    ground.placed = frozenset("p")
+    sweeper = ground.sweeper()
+    assert ground.sweep_for(sweeper, minutes(5)) == 0
+    ground.placed = frozenset()
+    message = Message(job="p", task="t", queue="till", headers={}, body=b"", content_type="", content_encoding="")
+    held = Held(message=message, lane="till", tries=1, not_before=NOON, reason="retry", held_at=NOON)
+    ground.store.holds.hold([held])
+    assert ground.sweep_for(sweeper, minutes(5)) == 0
+    ground.store.holds.drop(["p"])
+    assert ground.sweep_for(sweeper, MISSING_AFTER + 2 * EVERY) == 1
+    assert ground.ended == ["c: b with b"]
+    assert ground.sweep_for(sweeper, MISSING_AFTER + 2 * EVERY) == 1
+    reason = "its publisher broke off: 1 of 2 members will never end: b (nobody has it)"
+    ground.sweep_for(sweeper, EVERY)
+    assert ground.closed() == {"c": (BundleState.FAILED, reason)}
+
+
+def test_a_chord_that_is_still_being_published_is_young(ground: Ground) -> None:
+    sweeper = ground.sweeper()
+    for _ in range(10):
+        ground.note("c", "a", body="e", whole=False)
+        assert ground.sweep_for(sweeper, MISSING_AFTER - EVERY) == 0
+    ground.note("c", "a", body="e")
+    ground.placed = frozenset("a")
+    assert ground.sweep_for(sweeper, minutes(5)) == 0
+    assert ground.store.bundles.find(["c"])[0].whole
 
 
 def test_a_broker_that_is_away_starts_all_spans_anew(ground: Ground) -> None:

@@ -1,7 +1,9 @@
 """Noting groups and chords as they are published, so that somebody knows of one that cannot complete.
 
 Celery itself keeps no list of them: a group is known to whoever holds its result, a chord by a count in the result
-backend. Each is noted once it is published, in one row: of whoever dies in the middle of publishing, none is noted.
+backend. Each is noted once it is published, in one row. A chord is also noted before its first job goes out, as its
+publisher may die in the middle: Celery makes a result of all its members before. A group's members get their ids one
+after another as they go out, and nobody waits for one whose publisher died, as it had not returned a result yet.
 """
 
 from __future__ import annotations
@@ -9,12 +11,12 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
-from celery import Celery
+from celery import Celery, current_task
 from celery.result import GroupResult
 from kombu.utils import json
 
@@ -25,6 +27,10 @@ log = structlog.get_logger("slackwater.bundles")
 AnyResult: Any = GroupResult
 REMEMBERED = 50_000
 """Jobs of bundles that a thread remembers while it publishes them; of a larger one the first are not `placed`."""
+REMEMBERED_BEGUN = 100
+"""Chords that a thread may be about to publish."""
+NOTED_EVERY = timedelta(seconds=5)
+"""How often it is noted that a chord is still being published."""
 REMEMBERED_BODIES = 1_000
 """Chords around each other, or side by side in one group, whose bodies a thread remembers."""
 
@@ -37,11 +43,24 @@ class _Sent:
 
 
 @dataclass
+class _Begun:
+    """A chord whose members are known, and not yet all published."""
+
+    paths: Sequence[Sequence[str]]
+    noted_at: datetime | None = None
+
+    @property
+    def count(self) -> int:
+        return sum(map(len, self.paths))
+
+
+@dataclass
 class _Memory:
-    """What one thread has published and not yet noted."""
+    """What one thread has published and not yet noted, and what it may be about to publish."""
 
     sent: OrderedDict[str, _Sent] = field(default_factory=OrderedDict)
     callbacks: OrderedDict[str, Mapping[str, Any]] = field(default_factory=OrderedDict)
+    begun: OrderedDict[str, _Begun] = field(default_factory=OrderedDict)
 
     def keep(self, job: str, one: _Sent) -> None:
         self.sent[job] = one
@@ -50,6 +69,14 @@ class _Memory:
     def keep_callback(self, group: str, callback: Mapping[str, Any]) -> None:
         self.callbacks[group] = callback
         _bound(self.callbacks, REMEMBERED_BODIES)
+
+    def keep_begun(self, group: str, paths: Sequence[Sequence[str]]) -> None:
+        self.begun.pop(group, None)
+        self.begun[group] = _Begun(paths)
+        # Groups that others will publish are among them; a chord is published right after it came here.
+        while len(self.begun) > 1 and sum(one.count for one in self.begun.values()) > REMEMBERED:
+            self.begun.popitem(last=False)
+        _bound(self.begun, REMEMBERED_BEGUN)
 
 
 def _bound(kept: OrderedDict[str, Any], most: int = REMEMBERED) -> None:
@@ -80,10 +107,13 @@ class Bundler:
     _thread: threading.local = field(default_factory=threading.local, init=False)
 
     def install(self) -> None:
-        """Have the application's groups noted: each makes its result, with a barrier, once all of it is published."""
+        """Have the application's groups noted: each makes its result, with a barrier, once all of it is published.
+
+        A chord makes one of its members before, too, without a barrier.
+        """
         if not self.wanted:
             return
-        stock, note = self.app.GroupResult, self._note
+        stock, note, foresee = self.app.GroupResult, self._note, self._foresee
 
         class NotedGroupResult(stock):  # type: ignore[misc,valid-type]  # made by Celery at run time
             """Celery's result of a group, which is noted when the group has just been published."""
@@ -92,8 +122,37 @@ class Bundler:
                 super().__init__(id, results, parent, **options)
                 if options.get("ready_barrier") is not None:
                     note(self)
+                elif isinstance(results, list):
+                    foresee(self)
 
         self.app.__dict__["GroupResult"] = NotedGroupResult
+
+    def begins(
+        self,
+        headers: Mapping[str, Any],
+        embed: Mapping[str, Any],
+        options: Mapping[str, Any],
+        start_by: datetime | None,
+    ) -> None:
+        """Note the chords of which a message is the first to go out, and from time to time that they still do.
+
+        The arguments are those of `sent`.
+        """
+        memory: _Memory | None = getattr(self._thread, "memory", None)
+        if memory is None or not memory.begun:
+            return
+        now, due = self.clock.run(), []
+        for group in _groups_of(headers, embed):
+            begun = memory.begun.get(group)
+            if begun is not None and (begun.noted_at is None or begun.noted_at + NOTED_EVERY <= now):
+                due.append((group, begun))
+        if not due:
+            return
+        self.sent(headers, embed, options, start_by)
+        for _, begun in due:
+            begun.noted_at = now
+        publisher = str(current_task.request.id) if current_task and current_task.request.id else None
+        self._keep([self._unfinished(memory, group, begun.paths, publisher) for group, begun in due])
 
     def sent(
         self,
@@ -135,16 +194,38 @@ class Bundler:
         for following in options.get("chain") or ():
             self._remember(memory, following, start_by)
 
+    def _foresee(self, result: Any) -> None:
+        if result.results:
+            self._memory().keep_begun(str(result.id), _paths(result))
+
+    def _unfinished(self, memory: _Memory, group: str, paths: Sequence[Sequence[str]], publisher: str | None) -> Bundle:
+        bundle = self._bundle(memory, group, paths)
+        seen = [any(job in memory.sent for job in path) for path in paths]
+        # Where the others will go is not known: where those go that have gone out, most likely.
+        placed = all(one.placed for one, was_seen in zip(bundle.members, seen, strict=True) if was_seen)
+        members = tuple(
+            one if was_seen else replace(one, placed=placed) for one, was_seen in zip(bundle.members, seen, strict=True)
+        )
+        return replace(bundle, members=members, whole=False, publisher=publisher)
+
     def _note(self, result: Any) -> None:
-        memory = self._memory()
-        members = [self._member(memory, leaf) for leaf in _leaves(result.results)]
-        if not members:
+        memory, group = self._memory(), str(result.id)
+        memory.begun.pop(group, None)
+        bundle = self._bundle(memory, group, _paths(result))
+        if not bundle.members:
             return
+        memory.callbacks.pop(group, None)
+        for link in (link for member in bundle.members for link in member.links):
+            memory.sent.pop(link.job, None)
+        self._keep([bundle])
+
+    def _bundle(self, memory: _Memory, group: str, paths: Sequence[Sequence[str]]) -> Bundle:
+        members = [self._member(memory, path) for path in paths]
         spans = {one.start_by for one in (memory.sent.get(each.job) for each in members) if one is not None}
-        callback = memory.callbacks.pop(str(result.id), None)
+        callback = memory.callbacks.get(group)
         now = self.clock.run()
-        bundle = Bundle(
-            id=str(result.id),
+        return Bundle(
+            id=group,
             members=tuple(members),
             body=None if callback is None else self._body(callback),
             callback=None if callback is None else _written(callback),
@@ -152,15 +233,15 @@ class Bundler:
             start_by=None if not spans or None in spans else max(span for span in spans if span is not None),
             kept_until=None if (kept_for := self._kept_for()) is None else now + kept_for,
         )
-        for link in (link for member in members for link in member.links):
-            memory.sent.pop(link.job, None)
-        try:
-            self.store().bundles.note([bundle])
-        except Exception as error:  # noqa: BLE001  # the group is published: no store's trouble may say otherwise
-            log.warning("not noted, and not watched", bundle=bundle.id, kind=bundle.kind, error=str(error))
 
-    def _member(self, memory: _Memory, leaf: Any) -> Member:
-        jobs = list(_path(leaf))
+    def _keep(self, bundles: Sequence[Bundle]) -> None:
+        try:
+            self.store().bundles.note(bundles)
+        except Exception as error:  # noqa: BLE001  # what is published is: no store's trouble may say otherwise
+            for one in bundles:
+                log.warning("not noted, and not watched", bundle=one.id, kind=one.kind, error=str(error))
+
+    def _member(self, memory: _Memory, jobs: Sequence[str]) -> Member:
         known = [memory.sent.get(job) for job in jobs]
         links = tuple(Link(job, "" if sent is None else sent.task) for job, sent in zip(jobs, known, strict=True))
         return Member(links=links, placed=all(sent is not None and sent.placed for sent in known))
@@ -199,6 +280,19 @@ def _group_of(signature: Mapping[str, Any]) -> str | None:
     return None if group is None else str(group)
 
 
+def _groups_of(headers: Mapping[str, Any], embed: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the groups that a message counts for, by itself or by what follows it: a chain's last, a chord's body."""
+    if headers.get("group") is not None:
+        yield str(headers["group"])
+    following = [*(embed.get("chain") or ()), *((chord,) if (chord := embed.get("chord")) else ())]
+    while following:
+        signature = following.pop()
+        if (group := _group_of(signature)) is not None:
+            yield group
+        if chord := (signature.get("options") or {}).get("chord"):
+            following.append(chord)
+
+
 def _jobs_of(signature: Mapping[str, Any]) -> Iterator[Link]:
     """Yield the jobs of a signature that have an id: of a chord its body, of a group and a chain their tasks."""
     kind, kwargs = signature.get("subtask_type"), signature.get("kwargs") or {}
@@ -216,6 +310,11 @@ def _jobs_of(signature: Mapping[str, Any]) -> Iterator[Link]:
 def _tasks_in(kwargs: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     tasks = kwargs.get("tasks") or ()
     return [one for one in tasks if isinstance(one, Mapping)] if isinstance(tasks, (list, tuple)) else ()
+
+
+def _paths(result: Any) -> list[list[str]]:
+    """Return the jobs of each member of a group, by its result."""
+    return [list(_path(leaf)) for leaf in _leaves(result.results)]
 
 
 def _leaves(results: Iterable[Any]) -> Iterator[Any]:

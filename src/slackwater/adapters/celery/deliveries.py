@@ -18,6 +18,7 @@ from billiard.einfo import ExceptionInfo
 from celery import states
 from celery.app.trace import TraceInfo, trace_ok_t
 from celery.exceptions import Reject
+from celery.utils.serialization import get_pickleable_exception
 
 from slackwater.adapters.celery.bodies import Body, running
 from slackwater.adapters.celery.bundling import Bundler
@@ -34,7 +35,7 @@ from slackwater.core.job import JobState, Mark
 from slackwater.core.lane import Lane
 from slackwater.engine.job_run import JobRuns
 from slackwater.engine.lateness import Lateness
-from slackwater.errors import StoreUnavailable
+from slackwater.errors import StaleFence, StoreUnavailable
 from slackwater.ports import Clock, Finish
 
 log = structlog.get_logger("slackwater.deliveries")
@@ -227,7 +228,8 @@ class Deliveries:
 
     def _tell(self, ask: Ask, ended: Any, state: JobState, *, fence: int | None) -> None:
         try:
-            self._finish(ask, fence, state, digest=digest_of(ended) if state is JobState.DONE else None)
+            digest = digest_of(ended) if state is JobState.DONE else None
+            self._finish(ask, fence, state, digest=digest, handed_back=was_fenced_out(ended))
         except StoreUnavailable as error:
             if ended[1] is None or ended[1].state != states.RETRY:
                 raise
@@ -243,9 +245,13 @@ class Deliveries:
         if unsent is None:
             return ended
         log.warning("successor not sent", job=job, task=task, error=str(unsent.error), again=unsent.again)
-        return ended_by(Reject(unsent.error, requeue=unsent.again), states.REJECTED)
+        # A pool's process sends it to its worker.
+        error = get_pickleable_exception(unsent.error)
+        return ended_by(Reject(error, requeue=unsent.again), states.REJECTED)
 
-    def _finish(self, ask: Ask, fence: int | None, state: JobState, *, digest: str | None) -> None:
+    def _finish(
+        self, ask: Ask, fence: int | None, state: JobState, *, digest: str | None, handed_back: bool = False
+    ) -> None:
         self.runs.finish(
             Finish(
                 job=ask.job,
@@ -256,6 +262,7 @@ class Deliveries:
                 lease=None if ask.lease is None else ask.lease.name,
                 fence=fence,
                 digest=digest,
+                handed_back=handed_back,
             )
         )
 
@@ -298,6 +305,14 @@ def outcome(ended: Any) -> tuple[JobState, BaseException | None]:
             # It does not come again: Celery's worker says FAILURE once it has this.
             return JobState.FAILED, rejected.reason if isinstance(rejected.reason, BaseException) else rejected
     return JobState.QUEUED, None
+
+
+def was_fenced_out(ended: Any) -> bool:
+    """Tell whether a body could not commit, since it had lost its lease: its delivery goes back, and is no poison."""
+    if ended[1] is None or not isinstance(ended[1].retval, Reject):
+        return False
+    rejected: Any = ended[1].retval  # the stubs leave out what it carries
+    return bool(rejected.requeue) and isinstance(rejected.reason, StaleFence)
 
 
 def digest_of(ended: Any) -> str | None:

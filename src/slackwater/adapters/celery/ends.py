@@ -14,7 +14,7 @@ from celery import Celery, states
 from celery.app.task import Context
 from celery.exceptions import TaskRevokedError
 
-from slackwater.adapters.brokers.results import state_of
+from slackwater.adapters.brokers.results import say_unless_ended, state_of
 from slackwater.adapters.celery.publishing import mark_of, runs_here
 from slackwater.core.admission import Bury, Resolve
 from slackwater.core.delivery import Delivery
@@ -112,8 +112,8 @@ class Ends:
         self.app.backend.mark_as_done(job, result)
 
     def say_held(self, job: str, *, request: Any) -> None:
-        """Say HELD."""
-        self.app.backend.store_result(job, None, "HELD", request=Context(request))
+        """Say HELD, but not over an end: another delivery of the job may have brought it to that by now."""
+        say_unless_ended(self.app.backend, job, "HELD", request=Context(request))
 
     def _record(self, job: str, task: str, lane: str | None, state: JobState, reason: str) -> None:
         self.runs.end(Ending(job=job, state=state, reason=reason, task=task, lane=lane, at=self.clock.run()))

@@ -77,7 +77,9 @@ class Letters:
             held_at=now,
         )
         self.runs.hold(held)
-        self.ends.say_held(delivery.job, request=request)
+        if not wait.own:
+            # Else its body may run, and a late copy would take it for one that does not.
+            self.ends.say_held(delivery.job, request=request)
         log.info("held", job=delivery.job, task=delivery.task, reason=wait.reason)
 
     def keep(self, sending: Sending, after: timedelta) -> None:

@@ -277,6 +277,7 @@ def _send(
             return
     elif seam.is_taken(sending):
         return
+    seam.bundler.begins(message.headers, message.body[2], sending.options, mark.start_by)
     sending.hand_over(producer)
     seam.bundler.sent(message.headers, message.body[2], sending.options, mark.start_by)
 

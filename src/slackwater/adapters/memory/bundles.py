@@ -22,11 +22,12 @@ class MemoryBundles:
         self._closed: dict[str, ClosedBundle] = {}
 
     def note(self, bundles: Sequence[Bundle]) -> None:
-        """Keep bundles as open; one that is kept already stays as it is."""
+        """Keep bundles as open; one that is kept already stays as it is, unless that is not whole yet."""
         with self._lock:
             for one in bundles:
-                if one.id not in self._closed:
-                    self._open.setdefault(one.id, _kept(one))
+                known = self._open.get(one.id)
+                if one.id not in self._closed and (known is None or not known.whole):
+                    self._open[one.id] = replace(_kept(one), blame=one.blame if known is None else known.blame)
 
     def open(self) -> Sequence[str]:
         """Return the ids of the open ones, oldest first."""

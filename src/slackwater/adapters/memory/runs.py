@@ -217,10 +217,12 @@ class MemoryRuns:
     def _end_run(self, one: Finish) -> None:
         known = self._runs.get(one.job)
         if known is None:
-            self._put_run(Run(job=one.job, tries=one.tries, attempts=1, state=one.state))
+            run = Run(job=one.job, tries=one.tries, attempts=1, handed_back=one.handed_back, state=one.state)
+            self._put_run(run)
         elif _may_end(known, one.tries) or (one.state.final and self._waits_for_its_holder(known, one)):
             attempts = known.attempts if known.tries == one.tries else 1
-            self._put_run(replace(known, tries=one.tries, attempts=attempts, state=one.state))
+            back = known.handed_back or one.handed_back
+            self._put_run(replace(known, tries=one.tries, attempts=attempts, handed_back=back, state=one.state))
 
     def _waits_for_its_holder(self, known: Run, one: Finish) -> bool:
         kept = None if one.lease is None else self._leases.get(one.lease)

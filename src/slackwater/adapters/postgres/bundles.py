@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Text, case, cast, delete, or_, select, update
+from sqlalchemy import Text, and_, case, cast, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from slackwater.adapters import kept_messages
@@ -21,6 +21,8 @@ from slackwater.ports.bundles import ClosedBundle
 
 _COLUMNS = [*table.columns]
 _OPEN = table.c.state == BundleState.OPEN.value
+_WHOLE = ("members", "body", "callback", "noted_at", "start_by", "kept_until")
+"""What is written anew once a bundle is whole."""
 _AGE = (table.c.noted_at, table.c.id)
 
 
@@ -30,11 +32,15 @@ class PostgresBundles:
     def __init__(self, database: Database) -> None:
         self._database = database
         new = insert(table).from_select(_COLUMNS, chosen_of(_COLUMNS).where(quickly()))
+        changed = {name: new.excluded[name] for name in _WHOLE}
+        not_whole = and_(_OPEN, func.json_typeof(table.c.members) == "object")
         # Compiled once: each group and chord that is published pays for it.
-        self._note = Statement.of(new.on_conflict_do_nothing(), schema=database.schema)
+        self._note = Statement.of(
+            new.on_conflict_do_update(index_elements=["id"], set_=changed, where=not_whole), schema=database.schema
+        )
 
     def note(self, bundles: Sequence[Bundle]) -> None:
-        """Keep bundles as open; one that is kept already stays as it is.
+        """Keep bundles as open; one that is kept already stays as it is, unless that is not whole yet.
 
         It does not wait for the disk: a server that loses its last half second leaves a bundle that nobody watches.
         """
@@ -93,7 +99,7 @@ class PostgresBundles:
 def _row(one: Bundle) -> tuple[Any, ...]:
     values = {
         "id": one.id,
-        "members": json.dumps([_plain(member) for member in one.members]),
+        "members": json.dumps(_plain_members(one)),
         "body": None if one.body is None else json.dumps(_plain(one.body)),
         "callback": one.callback,
         "noted_at": one.noted_at,
@@ -106,16 +112,25 @@ def _row(one: Bundle) -> tuple[Any, ...]:
 
 
 def _read(row: Any) -> Bundle:
+    known = json.loads(row.members)
+    whole = isinstance(known, list)
     return Bundle(
         id=row.id,
-        members=tuple(_member(plain) for plain in json.loads(row.members)),
+        members=tuple(_member(plain) for plain in (known if whole else known["members"])),
         body=None if row.body is None else _member(json.loads(row.body)),
         callback=row.callback,
         noted_at=row.noted_at,
         start_by=row.start_by,
         kept_until=row.kept_until,
         blame=row.reason,
+        whole=whole,
+        publisher=None if whole else known["publisher"],
     )
+
+
+def _plain_members(one: Bundle) -> list[Any] | dict[str, Any]:
+    members = [_plain(member) for member in one.members]
+    return members if one.whole else {"members": members, "publisher": one.publisher}
 
 
 def _plain(member: Member) -> list[Any]:

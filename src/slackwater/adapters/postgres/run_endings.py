@@ -11,6 +11,7 @@ from psycopg import errors
 from sqlalchemy import (
     CTE,
     BigInteger,
+    Boolean,
     Column,
     ColumnElement,
     Connection,
@@ -22,7 +23,6 @@ from sqlalchemy import (
     and_,
     case,
     delete,
-    false,
     literal,
     or_,
     select,
@@ -61,6 +61,7 @@ _FINISH: list[Column[Any]] = [
     Column("fence", BigInteger),
     Column("digest", Text),
     Column("ended_at", Instant),
+    Column("handed_back", Boolean),
 ]
 _HELD: list[Column[Any]] = [leases.c.name, leases.c.fence]
 _WAIT_FOR_LOCK = text("SET LOCAL lock_timeout = '1s'")
@@ -98,19 +99,21 @@ class Finishing:
 def _finish_row(one: Finish) -> tuple[Any, ...]:
     ended_at = one.ended_at if one.state.final else None
     state = key_state(one.state).value
-    return (one.job, one.tries, one.state.value, one.key, state, one.lease, one.fence, one.digest, ended_at)
+    told = (one.job, one.tries, one.state.value, one.key, state)
+    return (*told, one.lease, one.fence, one.digest, ended_at, one.handed_back)
 
 
 def _ended_runs(batch: FromClause) -> Insert:
     one = batch.c
     rows = (
-        select(one.job, one.tries, literal(1), false(), one.state, clock())
+        select(one.job, one.tries, literal(1), one.handed_back, one.state, clock())
         .where(durably(), ~_replaced(batch))
         .order_by(one.job)
     )
     columns = [runs.c.job, runs.c.tries, runs.c.attempts, runs.c.handed_back, runs.c.state, runs.c.changed_at]
     new = insert(runs).from_select(columns, rows)
     changed = {"tries": new.excluded.tries, "state": new.excluded.state, "changed_at": new.excluded.changed_at}
+    back = or_(runs.c.handed_back, new.excluded.handed_back)
     holders = _holders(batch)
     held = runs.c.job.in_(select(holders.c.job))
     ends = and_(new.excluded.state == names(_ENDED).any_(), runs.c.state == names(_WAITING).any_())
@@ -119,7 +122,7 @@ def _ended_runs(batch: FromClause) -> Insert:
         new.add_cte(holders)
         .on_conflict_do_update(
             index_elements=["job"],
-            set_=changed | {"attempts": _attempts(new.excluded.tries)},
+            set_=changed | {"attempts": _attempts(new.excluded.tries), "handed_back": back},
             where=and_(_is_open(runs.c.state), or_(runs.c.tries <= new.excluded.tries, and_(ends, held))),
         )
         .add_cte(under_way.forgotten(batch, unless=_replaced(batch)).cte("forgotten"))

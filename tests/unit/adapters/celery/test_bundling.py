@@ -1,6 +1,7 @@
 """What is noted of groups and chords as they are published, in this process and without a socket."""
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -8,6 +9,8 @@ from celery import Celery, chain, chord, group
 from tests.unit.adapters.celery.conftest import NOON, Application
 
 from slackwater import Lane, Settings, Slackwater, hours
+from slackwater.adapters.celery import bundling
+from slackwater.adapters.celery.publishing import Sending
 from slackwater.adapters.memory import MemoryStore
 from slackwater.core.bundle import Bundle
 from slackwater.core.job import HEADER, Mark
@@ -24,7 +27,8 @@ def store() -> MemoryStore:
 def application(make_app: MakeApp, store: Any, *, watch: bool = True) -> Any:
     app: Any = make_app()
     # What a chord needs of a backend, without one that counts.
-    app.backend.apply_chord = app.backend.set_chord_size = lambda *_, **__: None
+    app.backend.set_chord_size = lambda *_, **__: None
+    app.backend.apply_chord = lambda members, *_, **__: app.GroupResult(*members)
     Slackwater(app, store=store, lanes=[Lane("till", slots=1)], settings=Settings(watch_bundles=watch))
     tasks: dict[str, Any] = {"serve": {"lane": "till"}, "report": {"lane": "till"}, "elsewhere": {}}
     for name, options in (tasks | {"hasty": {"lane": "till", "acks_late": False}}).items():
@@ -149,6 +153,101 @@ def test_no_trouble_with_the_store_keeps_a_group_from_being_published(make_app: 
     serve = application(make_app, Away()).tasks["serve"]
     result: Any = group(serve.si(1), serve.si(2)).apply_async()
     assert len(result.children) == 2
+
+
+def followed(app: Any, store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Sequence[Bundle]]]:
+    """Note what is noted at the moment at which each message goes out; return that, by task."""
+    found: list[tuple[str, Sequence[Bundle]]] = []
+    send = Sending.hand_over
+
+    def hand_over(sending: Any, producer: Any) -> None:
+        found.append((sending.name, noted(store)))
+        send(sending, producer)
+
+    monkeypatch.setattr(Sending, "hand_over", hand_over)
+    return found
+
+
+def test_a_chord_is_noted_before_its_first_job_goes_out(
+    make_app: MakeApp, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = application(make_app, store)
+    serve, report = app.tasks["serve"], app.tasks["report"]
+    found = followed(app, store, monkeypatch)
+    members = [serve.si(1), chain(serve.si(2), report.si(3)), serve.si(4)]
+    result: Any = chord(members, report.si()).apply_async()
+    assert [task for task, _ in found] == ["serve"] * 3
+    [whole] = noted(store)
+    for _, [begun] in found:
+        assert (begun.whole, begun.publisher, begun.id) == (False, None, whole.id)
+        assert list(begun.jobs) == list(whole.jobs)
+        assert all(each.placed for each in begun.members)
+        assert (begun.body, begun.callback) == (whole.body, whole.callback)
+    assert (whole.whole, whole.id) == (True, result.parent.id)
+    # Of the first one alone it is known then what it is.
+    assert [link.task for each in found[0][1][0].members for link in each.links] == ["serve", "", "", ""]
+
+
+def test_a_chord_of_which_the_first_goes_to_no_lane_is_placed_nowhere_while_it_is_published(
+    make_app: MakeApp, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = application(make_app, store)
+    found = followed(app, store, monkeypatch)
+    chord([app.tasks["elsewhere"].si(1), app.tasks["serve"].si(2)], app.tasks["report"].si()).apply_async()
+    assert [each.placed for each in found[0][1][0].members] == [False, False]
+    assert [each.placed for each in noted(store)[0].members] == [False, True]
+
+
+def test_chords_inside_each_other_are_noted_before_the_first_job_of_all(
+    make_app: MakeApp, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = application(make_app, store)
+    serve, report = app.tasks["serve"], app.tasks["report"]
+    found = followed(app, store, monkeypatch)
+    chord([chord([serve.si(1), serve.si(2)], report.si(1)), serve.si(3)], report.si(2)).apply_async()
+    assert [sorted(len(one.members) for one in bundles if not one.whole) for _, bundles in found] == [
+        [2, 2],
+        [2, 2],
+        [2],
+    ]
+    assert {one.id for one in found[0][1]} == {one.id for one in noted(store)}
+
+
+def test_a_chord_that_takes_long_to_publish_is_noted_as_going_on(
+    make_app: MakeApp, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = application(make_app, store)
+    serve = app.tasks["serve"]
+    monkeypatch.setattr(bundling, "NOTED_EVERY", timedelta(0))
+    found = followed(app, store, monkeypatch)
+    chord([serve.si(number) for number in range(3)], app.tasks["report"].si()).apply_async()
+    first, _, last = (bundles[0] for _, bundles in found)
+    assert first.noted_at < last.noted_at
+    assert [[link.task for link in one.links] for one in last.members] == [["serve"]] * 3
+
+
+def test_of_a_chord_that_a_body_publishes_the_job_is_known_that_may_do_it_again(
+    make_application: Callable[..., Application], store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    application = make_application(store)
+    app: Any = application.sw.app
+    app.backend.apply_chord = lambda args, *_, **__: app.GroupResult(*args)
+    app.backend.set_chord_size = lambda *_: None
+    found = followed(app, store, monkeypatch)
+    serve = application.add("serve", body)
+
+    def publish(_task: Any) -> None:
+        chord([serve.si(1)], serve.si(2)).apply_async()
+
+    job = application.deliver(application.add("publish", publish))
+    assert [one.publisher for one in found[0][1]] == [job]
+    assert [one.publisher for one in noted(store)] == [None]
+
+
+def test_a_group_that_somebody_else_will_publish_is_not_noted(make_app: MakeApp, store: MemoryStore) -> None:
+    serve = application(make_app, store).tasks["serve"]
+    chain(serve.si(1), group(serve.si(2), serve.si(3))).apply_async()
+    assert noted(store) == []
 
 
 def test_a_worker_remembers_nothing_from_one_job_to_the_next(make_application: Callable[..., Application]) -> None:
