@@ -19,6 +19,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from slackwater.adapters.embedded.parent_death import follow_parent
+
 ROOT = Path(__file__).parents[1]
 ENDS_WITHIN_S = 60
 LIBRARIES = (
@@ -114,7 +116,8 @@ def finished(*words: str, env: Mapping[str, str]) -> subprocess.CompletedProcess
 
 
 def _be(words: Sequence[str], env: dict[str, str], log: str, errors: str) -> None:
-    """Become the program."""
+    """Become the program; a run of tests that is killed does not leave it behind."""
+    follow_parent(with_signal=signal.SIGTERM)
     appended = os.O_WRONLY | os.O_APPEND | os.O_CREAT
     for number, path, flags in ((0, os.devnull, os.O_RDONLY), (1, log, appended), (2, errors, appended)):
         opened = os.open(path, flags, 0o644)
