@@ -14,8 +14,10 @@ import psycopg
 import pytest
 from sqlalchemy import Connection, Engine, create_engine, text
 
-from slackwater.adapters.postgres import PostgresStore, under_way
+from slackwater.adapters.postgres import PostgresStore
 from slackwater.adapters.postgres.fencing import check_fence
+from slackwater.adapters.postgres.pipeline import Pipeline
+from slackwater.adapters.postgres.under_way import Keeping
 from slackwater.core.admission import Admit, Ask, KeyRule, LeaseRule, Wait, WhenTaken
 from slackwater.core.job import JobState
 from slackwater.core.message import Held, Message
@@ -254,8 +256,8 @@ def test_an_end_that_is_told_while_its_job_is_kept_leaves_nothing_that_counts_an
 ) -> None:
     one = ask("a", "account:7")
     (begun,) = postgres_store.runs.begin([one])
-    translated = connection.execution_options(schema_translate_map={None: SCHEMA})
-    assert under_way.keep(translated, BOOTS[0], [offer(one)]) == {Start("a", 0, 1)}
+    driver: Any = connection.connection.dbapi_connection
+    assert Keeping(SCHEMA).keep(Pipeline(driver), BOOTS[0], [offer(one)]) == {Start("a", 0, 1)}
     waiting = text("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()")
 
     with ThreadPoolExecutor(1) as threads:

@@ -28,6 +28,7 @@ class PostgresRuns:
         self._database = database
         self._rows = run_rows.RunRows(database.schema)
         self._finishing = run_endings.Finishing(database.schema)
+        self._keeping = under_way.Keeping(database.schema)
 
     def begin(self, asks: Sequence[Ask]) -> Sequence[Begun]:
         """Decide for each delivery with `core.admission.admit`, and write what was decided.
@@ -97,7 +98,7 @@ class PostgresRuns:
         """Keep jobs whose bodies run under a lease, in one statement; return the starts that are kept from now on."""
         if not offers:
             return frozenset()
-        return self._database.run(lambda connection: under_way.keep(connection, boot, offers))
+        return self._database.pipe(lambda pipeline: self._keeping.keep(pipeline, boot, offers), repeatable=True)
 
     def check_fence(self, connection: Any, *, lease: str, fence: int) -> None:
         """Make sure, inside a caller's own transaction, that a lease is still held under a fence.

@@ -12,7 +12,9 @@ from sqlalchemy import (
     Connection,
     Delete,
     FromClause,
+    Uuid,
     and_,
+    bindparam,
     cast,
     delete,
     exists,
@@ -22,9 +24,11 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects.postgresql import JSON, insert
+from sqlalchemy.sql.dml import ReturningInsert
 
 from slackwater.adapters.postgres import message_rows
 from slackwater.adapters.postgres.batches import unnested
+from slackwater.adapters.postgres.pipeline import Pipeline, Statement, arrays, batch_of
 from slackwater.adapters.postgres.pulse import clock, durably, live, moment
 from slackwater.adapters.postgres.tables import leases, runs
 from slackwater.adapters.postgres.tables import under_way as table
@@ -39,30 +43,39 @@ _OFFER = [one for one in _KEPT if one.name != "attempt"]
 _START = [table.c.job, table.c.tries, table.c.attempt, table.c.lease]
 
 
-def keep(connection: Connection, boot: UUID, offers: Iterable[Offer]) -> frozenset[Start]:
-    """Keep those jobs of a worker that run under their lease; return their starts.
+class Keeping:
+    """The statement that keeps jobs, for one schema."""
 
-    Their runs are locked first, as those who end them do; one that changes at this moment is left out.
-    """
-    batch = unnested(_OFFER, [_row(one) for one in offers])
-    held = and_(leases.c.name == batch.c.lease, leases.c.job == batch.c.job, leases.c.boot == boot)
+    def __init__(self, schema: str) -> None:
+        self._keep = Statement.of(_kept(), schema=schema)
+
+    def keep(self, pipeline: Pipeline, boot: UUID, offers: Iterable[Offer]) -> frozenset[Start]:
+        """Keep those jobs of a worker that run under their lease; return their starts."""
+        sent = pipeline.send(self._keep, boot=boot, **arrays(_OFFER, [_row(one) for one in offers]))
+        return frozenset(Start(*one) for one in sent)
+
+
+def _kept() -> ReturningInsert[Any]:
+    batch = batch_of(_OFFER)
+    held = and_(leases.c.name == batch.c.lease, leases.c.job == batch.c.job)
+    # Locked first, as those lock them who end them. One that changes at this moment is left out.
     running = (
         select(runs.c.attempts.label("attempt"), *[batch.c[one.name] for one in _OFFER])
         .join_from(batch, runs, and_(runs.c.job == batch.c.job, runs.c.tries == batch.c.tries))
         .join(leases, held)
-        .where(runs.c.state == _RUNNING, durably())
+        .where(runs.c.state == _RUNNING, leases.c.boot == bindparam("boot", type_=Uuid), durably())
         .order_by(batch.c.job)
         .with_for_update(of=runs, skip_locked=True)
         .cte("running")
     )
-    # A job that the worker has twice, of one try: its messages are copies of one.
+    # Of a job that the worker has twice, of one try, the messages are copies.
     values = [cast(running.c[one.name], JSON) if isinstance(one.type, JSON) else running.c[one.name] for one in _KEPT]
     once = select(*values).distinct(running.c.job).order_by(running.c.job)
     new = insert(table).from_select([one.name for one in _KEPT], once)
     changed = {one.name: new.excluded[one.name] for one in _KEPT if one.name != "job"}
-    kept = new.on_conflict_do_update(index_elements=["job"], set_=changed)
-    found = connection.execute(kept.returning(table.c.job, table.c.tries, table.c.attempt))
-    return frozenset(Start(*one) for one in found)
+    return new.on_conflict_do_update(index_elements=["job"], set_=changed).returning(
+        table.c.job, table.c.tries, table.c.attempt
+    )
 
 
 def _row(one: Offer) -> tuple[Any, ...]:
