@@ -12,8 +12,7 @@ from weakref import WeakSet
 
 import pytest
 from celery.utils.imports import symbol_by_name
-from celery.worker import state
-from celery.worker.strategy import hybrid_to_proto2
+from celery.worker import state, strategy
 from kombu.message import Message as Delivered
 from tests.unit.adapters.celery.conftest import NOON, Application
 
@@ -225,10 +224,11 @@ def test_a_statement_carries_so_much_and_a_message_that_is_larger_is_left_away(
 
 def test_a_message_of_celerys_first_protocol_is_kept_with_what_is_linked_to_it(bench: Bench) -> None:
     app: Any = bench.application.sw.app
+    celerys: Any = strategy  # the stubs leave out what it is made of
     link = app.tasks["plain"].si(8)
     sent = app.amqp.as_task_v1(str(uuid4()), "keyed", (7,), {}, callbacks=[link])
     message = Delivered(body=json.dumps(sent.body), content_type="application/json", accept={"application/json"})
-    body, headers, decoded, utc = hybrid_to_proto2(message, json.loads(json.dumps(sent.body)))
+    body, headers, decoded, utc = celerys.hybrid_to_proto2(message, json.loads(json.dumps(sent.body)))
     stock = symbol_by_name(app.tasks["keyed"].Request)
     running = bench.take(stock(message, app=app, body=body, headers=headers, decoded=decoded, utc=utc))
     bench.begin(running.id)
