@@ -107,6 +107,7 @@ class Slackwater:
         setattr(app, _ATTRIBUTE, self)
         self._worker_life = WorkerLife(
             app=app,
+            lanes=self.lanes,
             queues=self.queues,
             lane_of=self.lane_of,
             store=lambda: self.store,

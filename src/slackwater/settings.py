@@ -25,7 +25,8 @@ class Settings:
     Attributes:
         store_url: The store's address; takes precedence over the one in the code, as Celery's own variables do.
         tempo: How calendar time runs against run time (`SLACKWATER_TEMPO`).
-        presence_every: How often a worker refreshes its row.
+        presence_every: How often a worker refreshes its row; within that time it keeps the message of a job that runs
+            under a lease.
         presence_lives_for: How long a row counts; at least twice `presence_every`.
         probe_every: How often the balancer reads the lanes.
         settle_every: How often the balancer looks at open occurrences.

@@ -16,7 +16,7 @@ from slackwater.adapters.postgres import PostgresStore
 from slackwater.core.admission import Ask, KeyRule, LeaseRule, WhenTaken
 from slackwater.core.job import JobState
 from slackwater.core.message import Held, Message
-from slackwater.core.under_way import Start
+from slackwater.core.under_way import Offer, Start
 from slackwater.ports import Store
 from slackwater.ports.delivery import Announcement, Begun, Finish
 
@@ -45,12 +45,21 @@ ASKS = st.builds(
     released=st.booleans(),
     key=st.none() | KEYS,
     lease=st.none() | LEASES,
-    lane=st.just("till"),
+)
+OFFERS = st.builds(
+    Offer,
+    job=JOBS,
+    tries=st.integers(0, 2),
+    task=st.just("t"),
+    lane=st.none() | st.just("till"),
+    lease=NAMES,
+    key=st.none() | NAMES,
     message=st.none() | st.just(MESSAGE),
 )
 TURNS = st.integers(0, 9)
 ACTS = st.one_of(
     st.tuples(st.just("begin"), st.lists(ASKS, min_size=1, max_size=4)),
+    st.tuples(st.just("keep"), st.tuples(st.sampled_from([1, 2]), st.lists(OFFERS, min_size=1, max_size=3))),
     st.tuples(st.just("finish"), st.lists(st.tuples(TURNS, st.sampled_from(JobState), INSTANTS), max_size=3)),
     st.tuples(st.just("announce"), st.lists(st.tuples(JOBS, KEYS), max_size=3)),
     st.tuples(st.just("hand_back"), st.lists(st.tuples(JOBS, st.integers(0, 2)), max_size=3)),
@@ -79,6 +88,18 @@ class _Place:
         for fence in [one.fence for one in begun if one.fence is not None]:
             self._numbers[fence] = next(self._number)
         return [(self._plain(one.admission), self._numbers.get(one.fence or 0)) for one in begun]
+
+    def keep(self, given: tuple[int, list[Offer]]) -> object:
+        own = [
+            replace(
+                one,
+                job=self._of(one.job),
+                lease=self._of(one.lease),
+                message=None if one.message is None else replace(one.message, job=self._of(one.job)),
+            )
+            for one in given[1]
+        ]
+        return self._plain(sorted(self._store.runs.keep(self._boot(given[0]), own)))
 
     def finish(self, given: list[tuple[int, JobState, datetime]]) -> None:
         known = [(self._begun[turn], state, at) for turn, state, at in given if turn < len(self._begun)]
@@ -142,7 +163,6 @@ class _Place:
             one,
             job=self._of(one.job),
             boot=self._boot(one.boot.int),
-            message=None if one.message is None else replace(one.message, job=self._of(one.job)),
             key=None if one.key is None else replace(one.key, name=self._of(one.key.name)),
             lease=None if one.lease is None else replace(one.lease, name=self._of(one.lease.name)),
         )

@@ -16,9 +16,12 @@ from sqlalchemy import Connection, Engine, create_engine, text
 
 from slackwater.adapters.postgres import PostgresStore
 from slackwater.adapters.postgres.fencing import check_fence
+from slackwater.adapters.postgres.pipeline import Pipeline
+from slackwater.adapters.postgres.under_way import Keeping
 from slackwater.core.admission import Admit, Ask, KeyRule, LeaseRule, Wait, WhenTaken
 from slackwater.core.job import JobState
 from slackwater.core.message import Held, Message
+from slackwater.core.under_way import Offer, Start
 from slackwater.errors import ConfigurationError, StaleFence
 from slackwater.ports.delivery import Announcement, Begun, Finish
 
@@ -37,6 +40,11 @@ def ask(job: str, lease: str, *, boot: UUID = BOOTS[0], when_taken: WhenTaken = 
 def end(one: Ask, begun: Begun) -> Finish:
     assert one.lease is not None
     return Finish(job=one.job, tries=0, state=JobState.DONE, ended_at=NOW, lease=one.lease.name, fence=begun.fence)
+
+
+def offer(one: Ask) -> Offer:
+    assert one.lease is not None
+    return Offer(job=one.job, tries=0, task="sync", lane="q", lease=one.lease.name)
 
 
 def fence_of(store: PostgresStore, one: Ask) -> int:
@@ -138,6 +146,7 @@ def test_batches_of_the_same_jobs_keys_and_leases_in_opposite_order_all_get_thro
                 [Announcement(job=one.job, task="t", key=one.key) for one in asks if one.key], at=NOW, stale_before=NOW
             )
             postgres_store.runs.renew(BOOTS[who], [one.job for one in asks], lives_for=MINUTE)
+            postgres_store.runs.keep(BOOTS[who], [offer(one) for one in asks])
             postgres_store.runs.finish(ends)
             postgres_store.runs.prune(before=NOW + 999 * timedelta(days=1))
 
@@ -242,6 +251,42 @@ def test_a_lease_that_is_locked_for_a_moment_is_freed_by_its_finish(
     assert postgres_store.runs.lease("account:7") is None
 
 
+def test_an_end_that_is_told_while_its_job_is_kept_leaves_nothing_that_counts_and_pruning_removes_it(
+    postgres_store: PostgresStore, connection: Connection
+) -> None:
+    one = ask("a", "account:7")
+    (begun,) = postgres_store.runs.begin([one])
+    driver: Any = connection.connection.dbapi_connection
+    assert Keeping(SCHEMA).keep(Pipeline(driver), BOOTS[0], [offer(one)]) == {Start("a", 0, 1)}
+    waiting = text("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()")
+
+    with ThreadPoolExecutor(1) as threads:
+        finishing = threads.submit(postgres_store.runs.finish, [end(one, begun)])
+        while not finishing.done() and connection.execute(waiting).one_or_none() is None:
+            pass
+        assert not finishing.done()
+        connection.commit()
+        finishing.result(timeout=60)
+
+    rows = text("SELECT count(*) FROM slackwater.under_way")
+    assert connection.execute(rows).scalar_one() == 1
+    assert postgres_store.runs.under_way(["a"]) == {}
+    assert list(postgres_store.runs.leaseless(limit=9)) == []
+    postgres_store.runs.prune(before=NOW - timedelta(days=999))
+    assert connection.execute(rows).scalar_one() == 0
+
+
+def test_a_job_that_ends_at_this_moment_is_not_kept_and_not_waited_for(
+    postgres_store: PostgresStore, connection: Connection
+) -> None:
+    ending, goes_on = ask("a", "account:7"), ask("b", "account:8")
+    postgres_store.runs.begin([ending, goes_on])
+    connection.execute(text("SELECT 1 FROM slackwater.runs WHERE job = 'a' FOR UPDATE"))
+    kept = postgres_store.runs.keep(BOOTS[0], [offer(ending), offer(goes_on)])
+    assert kept == {Start("b", 0, 1)}
+    connection.rollback()
+
+
 def test_a_cursor_of_the_driver_checks_a_fence_too(postgres_store: PostgresStore, driver: psycopg.Connection) -> None:
     fence = fence_of(postgres_store, ask("a", "account:7"))
     taker = ask("b", "account:7", boot=BOOTS[1], when_taken=WhenTaken.REPLACE)
@@ -303,7 +348,7 @@ def test_a_check_outside_a_transaction_is_refused(
         check_fence(cursor, schema=SCHEMA, lease="account:7", fence=fence)
 
 
-def test_renewing_is_one_statement_and_admitting_a_few_however_many_bodies(
+def test_renewing_and_keeping_are_one_statement_each_and_admitting_a_few_however_many_bodies(
     postgres_store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str] = []
@@ -321,8 +366,10 @@ def test_renewing_is_one_statement_and_admitting_a_few_however_many_bodies(
         postgres_store.runs.begin(asks)
         begun = len(seen)
         postgres_store.runs.renew(BOOTS[0], [one.job for one in asks], lives_for=MINUTE)
-        counts[many] = (begun, len(seen) - begun)
+        renewed = len(seen)
+        assert len(postgres_store.runs.keep(BOOTS[0], [offer(one) for one in asks])) == many
+        counts[many] = (begun, renewed - begun, len(seen) - renewed)
 
     assert counts[2] == counts[1000]
     assert 0 < counts[1000][0] <= 10
-    assert counts[1000][1] == 1
+    assert counts[1000][1:] == (1, 1)

@@ -7,13 +7,12 @@ decided is written before the lock is let go.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from uuid import UUID
 
 from slackwater.core.job import JobState
-from slackwater.core.message import Message
 
 
 class WhenTaken(StrEnum):
@@ -76,8 +75,6 @@ class Ask:
         attempt_limit: Started deliveries that one try may have.
         key: Its key; None for none.
         lease: Its lease; None for none.
-        lane: Its lane; None for none.
-        message: What is kept while its body runs under the lease; None to keep nothing.
     """
 
     job: str
@@ -89,8 +86,6 @@ class Ask:
     attempt_limit: int = 3
     key: KeyRule | None = None
     lease: LeaseRule | None = None
-    lane: str | None = None
-    message: Message | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)

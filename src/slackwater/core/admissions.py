@@ -21,7 +21,6 @@ from slackwater.core.admission import (
     run_after,
 )
 from slackwater.core.job import JobState
-from slackwater.core.under_way import Start, UnderWay
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +62,6 @@ class Admissions:
         runs: Runs as they are from now on, by job.
         keys: Keys as they are from now on, by name.
         leases: Leases that are taken, by name.
-        under_way: What is kept of those that take one, by job.
         ended: Lapsed leases of jobs that have lost their key; to be removed, so that their fences are stale.
     """
 
@@ -71,7 +69,6 @@ class Admissions:
     runs: Mapping[str, Run]
     keys: Mapping[str, Key]
     leases: Mapping[str, TakenLease]
-    under_way: Mapping[str, UnderWay]
     ended: frozenset[str]
 
 
@@ -113,14 +110,12 @@ def admit_each(asks: Sequence[Ask], known: Known, *, fences: Iterable[int]) -> A
             if ask.lease is not None:
                 fence = next(tokens)
                 state.take_lease(ask, ask.lease, fence=fence)
-                state.keep(ask, ask.lease, attempt=admission.attempt)
         decided.append((admission, fence))
     return Admissions(
         decided=tuple(decided),
         runs=state.started,
         keys=state.changed,
         leases=state.taken,
-        under_way=state.kept,
         ended=frozenset(state.ended),
     )
 
@@ -163,7 +158,6 @@ class _State:
         self.started: dict[str, Run] = {}
         self.changed: dict[str, Key] = {}
         self.taken: dict[str, TakenLease] = {}
-        self.kept: dict[str, UnderWay] = {}
         self.ended: set[str] = set()
 
     def found(self, ask: Ask) -> Found:
@@ -209,14 +203,3 @@ class _State:
         self.leases[rule.name] = lease
         self.taken[rule.name] = TakenLease(lease=lease, lives_for=rule.lives_for)
         self.ended.discard(rule.name)
-
-    def keep(self, ask: Ask, rule: LeaseRule, *, attempt: int) -> None:
-        if ask.message is not None:
-            self.kept[ask.job] = UnderWay(
-                start=Start(ask.job, ask.tries, attempt),
-                task=ask.task,
-                lane=ask.lane,
-                lease=rule.name,
-                key=None if ask.key is None else ask.key.name,
-                message=ask.message,
-            )

@@ -1,7 +1,8 @@
 """Runs under way: what is kept of a job while its body runs under a lease, and when it is lost.
 
-The message of such a job is kept with its run, since the broker's copy may go with its worker: popped by a process that
-is stopped and then killed, deleted by hand, in the last second of a broker that lost its machine.
+The message of such a job is kept with its run once it has run for a moment, since the broker's copy may go with its
+worker: popped by a process that is stopped and then killed, deleted by hand, in the last second of a broker that lost
+its machine.
 """
 
 from __future__ import annotations
@@ -25,6 +26,29 @@ class Start(NamedTuple):
     job: str
     tries: int
     attempt: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offer:
+    """A job that a worker has in its pool: kept if the store says that its body runs there under this lease.
+
+    Attributes:
+        job: Its id.
+        tries: Which try, from 0.
+        task: Its task's name.
+        lane: Its lane; None for a task that has none.
+        lease: The lease that it asks for.
+        key: Its key; None for none.
+        message: All of it; None where it is not to be kept.
+    """
+
+    job: str
+    tries: int
+    task: str
+    lane: str | None
+    lease: str
+    key: str | None = None
+    message: Message | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)

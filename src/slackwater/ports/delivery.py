@@ -10,7 +10,7 @@ from uuid import UUID
 
 from slackwater.core.admission import Admission, Ask, Key, KeyRule, Lease, Run
 from slackwater.core.job import JobState
-from slackwater.core.under_way import Start, UnderWay
+from slackwater.core.under_way import Offer, Start, UnderWay
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,8 +80,7 @@ class RunStore(Protocol):
         """Decide for each delivery with `core.admission.admit`, and write what was decided.
 
         A run of a job is written as running with its attempt; a key and a lease become the job's. A key that is
-        taken records the lease under which its job runs. What takes a lease and gives its message has that kept until
-        its end is told.
+        taken records the lease under which its job runs.
         """
         ...
 
@@ -137,6 +136,22 @@ class RunStore(Protocol):
         """End all leases of a worker process that is dead, but for those that `lapse` would leave out."""
         ...
 
+    def keep(self, boot: UUID, offers: Sequence[Offer]) -> frozenset[Start]:
+        """Keep jobs whose bodies run under a lease, each until its end is told.
+
+        Left out is a job whose run does not say running with this try, whose lease is not its own under this worker
+        process (so neither what has ended nor what another has by now), or whose run changes at this moment. A message
+        that cannot be written is left away, and the rest is kept.
+
+        Args:
+            boot: The worker process in which they run.
+            offers: Which; of a job offered twice one is kept.
+
+        Returns:
+            The starts that are kept from now on.
+        """
+        ...
+
     def check_fence(self, connection: Any, *, lease: str, fence: int) -> None:
         """Make sure, inside a caller's own transaction, that a lease is still held under a fence.
 
@@ -166,7 +181,7 @@ class RunStore(Protocol):
         ...
 
     def under_way(self, jobs: Iterable[str]) -> Mapping[str, UnderWay]:
-        """Return what is kept of jobs that are under way."""
+        """Return what is kept of jobs that are under way: whose runs say running, with the start that is kept."""
         ...
 
     def key(self, name: str) -> Key | None:
@@ -182,5 +197,8 @@ class RunStore(Protocol):
         ...
 
     def prune(self, *, before: datetime) -> int:
-        """Delete ended runs, ended keys and lapsed leases that changed last before an instant; return how many."""
+        """Delete ended runs, ended keys and lapsed leases that changed last before an instant; return how many.
+
+        What is kept of jobs that are not under way any more goes too, whatever its age.
+        """
         ...

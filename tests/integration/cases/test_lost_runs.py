@@ -20,6 +20,7 @@ def run_and_die(ward: Ward, task: str, *args: str, lose: bool = True) -> str:
         one = first.enter_context(ward.worker("one", lane=lane))
         job = ward.tasks[task].delay(*args).id
         eventually(lambda: ward.runs(job))
+        eventually(lambda: ward.sw.store.runs.under_way([job]))
         one.kill()
         one.wait()
         if lose:

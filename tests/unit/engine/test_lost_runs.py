@@ -11,7 +11,7 @@ from slackwater import hours, minutes, seconds
 from slackwater.adapters.memory import MemoryStore
 from slackwater.core.admission import Ask, LeaseRule
 from slackwater.core.message import Held, Message
-from slackwater.core.under_way import UnderWay
+from slackwater.core.under_way import Offer, UnderWay
 from slackwater.engine.lost_runs import LostRuns
 from slackwater.errors import BrokerUnavailable
 
@@ -78,8 +78,10 @@ class Ground:
     def start(self, job: str, *, lane: str = "till") -> None:
         message = Message(job=job, task="t", queue=lane, headers={}, body=b"", content_type="", content_encoding="")
         lease = LeaseRule(name=job, lives_for=seconds(15))
-        ask = Ask(job=job, tries=0, task="t", boot=BOOT, redelivered=False, lease=lease, lane=lane, message=message)
+        ask = Ask(job=job, tries=0, task="t", boot=BOOT, redelivered=False, lease=lease)
         self.store.runs.begin([ask])
+        offer = Offer(job=job, tries=0, task="t", lane=lane, lease=job, message=message)
+        assert self.store.runs.keep(BOOT, [offer])
 
     def sweep_for(self, sweeper: LostRuns, span: timedelta, *, renewed: tuple[str, ...] = ()) -> int:
         """Sweep every two seconds, while some worker lives; return how many were recovered."""

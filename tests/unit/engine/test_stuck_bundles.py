@@ -15,6 +15,7 @@ from slackwater.core.admission import Ask, LeaseRule
 from slackwater.core.bundle import Bundle, BundleState, Link, Member
 from slackwater.core.job import JobState
 from slackwater.core.message import Held, Message
+from slackwater.core.under_way import Offer
 from slackwater.engine.stuck_bundles import StuckBundles
 from slackwater.errors import BrokerUnavailable
 
@@ -124,8 +125,10 @@ def test_what_the_store_will_start_again_is_not_missing(ground: Ground) -> None:
     held = Held(message=message, lane="till", tries=1, not_before=NOON, reason="retry", held_at=NOON)
     ground.store.holds.hold([held])
     lease = LeaseRule(name="b", lives_for=seconds(15))
-    begun = Ask(job="b", tries=0, task="t", boot=UUID(int=1), redelivered=False, lease=lease, message=message)
+    begun = Ask(job="b", tries=0, task="t", boot=UUID(int=1), redelivered=False, lease=lease)
     ground.store.runs.begin([begun])
+    offer = Offer(job="b", tries=0, task="t", lane="till", lease="b", message=message)
+    assert ground.store.runs.keep(UUID(int=1), [offer])
     assert ground.sweep_for(ground.sweeper(), minutes(5)) == 0
 
 

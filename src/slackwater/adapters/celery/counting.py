@@ -88,15 +88,16 @@ class Tally:
 
 def running_jobs() -> list[str]:
     """Return the ids of the jobs whose bodies this worker process runs now."""
-    return [str(request.id) for request in _active()]
+    return [str(request.id) for request in active_requests()]
 
 
 def busy_by_task() -> Mapping[str, int]:
     """Count the bodies that this worker process runs now, by task name."""
-    return Counter(str(request.name) for request in _active())
+    return Counter(str(request.name) for request in active_requests())
 
 
-def _active() -> list[Any]:
+def active_requests() -> list[Any]:
+    """Return Celery's requests of the bodies that this worker process runs now, in its pool of whatever kind."""
     return settled(lambda: list(state.active_requests))
 
 

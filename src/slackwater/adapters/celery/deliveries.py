@@ -24,9 +24,9 @@ from slackwater.adapters.celery.bodies import Body, running
 from slackwater.adapters.celery.bundling import Bundler
 from slackwater.adapters.celery.counting import NotStarted
 from slackwater.adapters.celery.ends import Ends
-from slackwater.adapters.celery.letters import Letters, waiting
-from slackwater.adapters.celery.publishing import NotSent, mark_in
-from slackwater.adapters.celery.rules import arguments_of, rules_of
+from slackwater.adapters.celery.letters import Letters
+from slackwater.adapters.celery.publishing import NotSent
+from slackwater.adapters.celery.rules import arguments_of, delivery_of, rules_of
 from slackwater.adapters.celery.successors import Successors, send_all
 from slackwater.core.admission import Admit, Ask, Bury, Resolve, Wait
 from slackwater.core.delivery import Delivery, DeliveryRules, ask_of
@@ -72,15 +72,7 @@ class Deliveries:
 
     def trace(self, task: Any, tracer: Tracer, job: str, args: Any, kwargs: Any, *, request: Any) -> Any:
         """Take one delivery; returns what Celery's tracer returns."""
-        known: Mapping[str, Any] = request or {}
-        # Not through Celery's Context, which costs as much as all the rest of a plain job's guard.
-        delivery = Delivery(
-            job=job,
-            task=str(task.name),
-            tries=int(known.get("retries") or 0),
-            mark=mark_in(known),
-            redelivered=bool((known.get("delivery_info") or {}).get("redelivered")),
-        )
+        delivery = delivery_of(job, task, request or {})
         rules = rules_of(task, self.lanes)
         call = _Call(
             task=task, tracer=tracer, delivery=delivery, rules=rules, args=args, kwargs=kwargs, request=request
@@ -105,7 +97,7 @@ class Deliveries:
 
     def _ask_of(self, call: _Call) -> Ask | None:
         try:
-            ask = ask_of(
+            return ask_of(
                 call.delivery,
                 call.rules,
                 call.arguments() if call.rules.parameters else {},
@@ -117,9 +109,6 @@ class Deliveries:
             # Arguments that the task does not take: its body says so best.
             log.warning("no name for key or lease", job=call.delivery.job, task=call.delivery.task, error=str(error))
             return None
-        if ask is None or ask.lease is None or call.request is None:
-            return ask
-        return replace(ask, lane=self.letters.lane_of(ask.task), message=waiting(call.request))
 
     def _late(self, call: _Call, ask: Ask | None) -> Any:
         delivery, mark = call.delivery, call.delivery.mark

@@ -1,4 +1,7 @@
-"""Rules of delivery, from a task's options: `key`, `fresh_for`, `lease`, `attempts`, `backoff`, `retry_on`."""
+"""Rules of delivery, from a task's options: `key`, `fresh_for`, `lease`, `attempts`, `backoff`, `retry_on`.
+
+And what a delivery is to them, from what Celery hands over of it.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
+from slackwater.adapters.celery.publishing import mark_in
 from slackwater.core.admission import WhenTaken
-from slackwater.core.delivery import ATTEMPTS, DeliveryRules
+from slackwater.core.delivery import ATTEMPTS, Delivery, DeliveryRules
 from slackwater.core.lane import Lane
 from slackwater.core.retry import Backoff, RetryPolicy
 from slackwater.core.template import NameTemplate
@@ -30,6 +34,18 @@ def rules_of(task: Any, lanes: Mapping[str, Lane]) -> DeliveryRules:
         cached = _read(task, lanes)
         task.__dict__[_CACHED] = cached
     return cached
+
+
+def delivery_of(job: str, task: Any, request: Mapping[str, Any]) -> Delivery:
+    """Return a delivery, by the request that a worker hands to its tracer."""
+    # Not through Celery's Context, which costs as much as all the rest of a plain job's guard.
+    return Delivery(
+        job=job,
+        task=str(task.name),
+        tries=int(request.get("retries") or 0),
+        mark=mark_in(request),
+        redelivered=bool((request.get("delivery_info") or {}).get("redelivered")),
+    )
 
 
 def arguments_of(task: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -33,6 +33,16 @@ def keep_body(request: Any) -> None:
         known["properties"] = {**(known.get("properties") or {}), _BODY: body}
 
 
+def delivered(request: Any) -> dict[str, Any]:
+    """Return what a worker's request hands to its tracer, as `message_of` takes it; safe while the pool runs it."""
+    # A copy at one go: a pool of threads adds to it.
+    known = dict(request.request_dict)
+    if request.content_type is None:  # of protocol 1: the tracer takes the links from the body
+        args, kwargs, embed = request.body
+        known |= {"args": args, "kwargs": kwargs, **(embed or {})}
+    return known
+
+
 def message_of(request: Mapping[str, Any]) -> Message:
     """Return the message that a delivery came in.
 

@@ -16,12 +16,14 @@ from slackwater.adapters.celery.boot import boot_of, new_boot
 from slackwater.adapters.celery.counting import tally_of
 from slackwater.adapters.celery.hands import OwnHands
 from slackwater.adapters.celery.heartbeating import beat_often
+from slackwater.adapters.celery.keeping import Keeper
 from slackwater.adapters.celery.leaving import Leaving
 from slackwater.adapters.celery.owning import enter_at_each_connection, own, wait_for_results
 from slackwater.adapters.celery.pausing import Pausing
 from slackwater.adapters.celery.presence import Heartbeat, counts_of
 from slackwater.adapters.celery.worker_thread import WorkerThread
 from slackwater.adapters.embedded import follow_parent
+from slackwater.core.lane import Lane
 from slackwater.core.liveness import Owner
 from slackwater.core.reading import LaneCounts
 from slackwater.engine.dead_workers import DeadWorkers
@@ -46,6 +48,7 @@ class WorkerLife:
 
     Attributes:
         app: The application.
+        lanes: By name.
         queues: Queue by lane.
         lane_of: Lane of a task, by its name.
         store: Gives the store, opened in the process that asks.
@@ -58,6 +61,7 @@ class WorkerLife:
     """
 
     app: Celery
+    lanes: Mapping[str, Lane]
     queues: Mapping[str, str]
     lane_of: Callable[[str], str | None]
     store: Callable[[], Store]
@@ -133,6 +137,8 @@ class WorkerLife:
             WorkerThread(
                 name="presence", every=settings.presence_every, act=self._heartbeat.beat, news=tally_of(self.app).news
             ),
+            # Twice as often, as a job is kept at the second look that finds it.
+            WorkerThread(name="keeping", every=settings.presence_every / 2, act=self._keeper_of(self._owner).look),
             WorkerThread(name="pauses", every=settings.presence_every, act=pausing.obey),
             WorkerThread(name="feeder", every=settings.feed_every, act=feeder.feed),
             # In a thread of its own: what the broker takes to answer must not delay this worker's presence.
@@ -163,6 +169,16 @@ class WorkerLife:
             clock=self.clock,
             settings=self.settings,
             started_at=self.clock.run(),
+        )
+
+    def _keeper_of(self, owner: Owner) -> Keeper:
+        return Keeper(
+            boot=owner.boot,
+            lanes=self.lanes,
+            lane_of=self.lane_of,
+            store=self.store,
+            clock=self.clock,
+            lease_lives_for=self.settings.lease_lives_for,
         )
 
     def _look_after(self, owner: Owner, recovery: Recovery, own_hands: OwnHands) -> Callable[[], None]:

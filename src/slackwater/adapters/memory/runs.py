@@ -16,7 +16,7 @@ from slackwater.adapters.memory.pulse import Pulse
 from slackwater.core.admission import Ask, Key, Lease, Run
 from slackwater.core.admissions import Known, admit_each, announce_each, key_state
 from slackwater.core.job import JobState
-from slackwater.core.under_way import Start, UnderWay
+from slackwater.core.under_way import Offer, Start, UnderWay
 from slackwater.errors import StaleFence
 from slackwater.ports.delivery import Announcement, Begun, Finish
 
@@ -59,8 +59,6 @@ class MemoryRuns:
                 self._leases[name] = _Kept(
                     lease=taken.lease, expires_at=now + taken.lives_for, lives_for=taken.lives_for, taken_at=now
                 )
-            for job, one in result.under_way.items():
-                self._under_way[job] = replace(one, message=kept_or_none(one.message))
             return [Begun(admission=admission, fence=fence) for admission, fence in result.decided]
 
     def finish(self, finishes: Sequence[Finish]) -> None:
@@ -119,6 +117,19 @@ class MemoryRuns:
         with self._lock:
             self._free(lease for lease in self._held() if lease.boot == boot)
 
+    def keep(self, boot: UUID, offers: Sequence[Offer]) -> frozenset[Start]:
+        """Keep jobs whose bodies run under a lease; return the starts that are kept from now on."""
+        with self._lock:
+            running = [(self._runs[one.job], one) for one in offers if self._runs_under_its_lease(one, boot)]
+            kept = [_under_way_of(run, one) for run, one in running]
+            self._under_way |= {one.job: one for one in kept}
+            return frozenset(one.start for one in kept)
+
+    def _runs_under_its_lease(self, one: Offer, boot: UUID) -> bool:
+        run, lease = self._runs.get(one.job), self._leases.get(one.lease)
+        runs = run is not None and run.state is JobState.RUNNING and run.tries == one.tries
+        return runs and lease is not None and (lease.lease.job, lease.lease.boot) == (one.job, boot)
+
     def check_fence(self, connection: Any, *, lease: str, fence: int) -> None:  # noqa: ARG002 - the port's shape
         """Make sure that a lease is still held under a fence; a store in memory locks nothing until a commit.
 
@@ -143,7 +154,7 @@ class MemoryRuns:
     def under_way(self, jobs: Iterable[str]) -> Mapping[str, UnderWay]:
         """Return what is kept of jobs that are under way."""
         with self._lock:
-            return {job: self._under_way[job] for job in jobs if job in self._under_way}
+            return {job: self._under_way[job] for job in jobs if job in self._under_way and self._is_under_way(job)}
 
     def hold_run(self, start: Start) -> bool:
         """Write a run down as held; False where it is not this start's, or its lease has not ended."""
@@ -153,11 +164,14 @@ class MemoryRuns:
             return leaseless
 
     def _is_leaseless(self, start: Start) -> bool:
-        run, kept = self._runs.get(start.job), self._under_way[start.job]
+        kept = self._under_way[start.job]
         lease = self._leases.get(kept.lease)
         held = lease is not None and lease.lease.job == start.job and self._is_live(lease)
-        runs = run is not None and run.state is JobState.RUNNING and (run.tries, run.attempts) == start[1:]
-        return runs and kept.start == start and not held
+        return kept.start == start and self._is_under_way(start.job) and not held
+
+    def _is_under_way(self, job: str) -> bool:
+        run, kept = self._runs.get(job), self._under_way[job]
+        return run is not None and run.state is JobState.RUNNING and Start(job, run.tries, run.attempts) == kept.start
 
     def key(self, name: str) -> Key | None:
         """Return what is known of a key."""
@@ -181,11 +195,11 @@ class MemoryRuns:
             keys = [name for name, key in self._keys.items() if key.state.final and self._changed["key", name] < before]
             for job in runs:
                 del self._runs[job], self._changed["run", job]
-                self._under_way.pop(job, None)
             for name in keys:
                 del self._keys[name], self._changed["key", name]
             lapsed = [one for one in self._leases.values() if one.expires_at < before and not self._is_live(one)]
             self._free(one.lease for one in lapsed)
+            self._under_way = {job: one for job, one in self._under_way.items() if self._is_under_way(job)}
             return len(runs) + len(keys) + len(lapsed)
 
     def _known(self) -> Known:
@@ -240,6 +254,17 @@ class MemoryRuns:
             return
         ended_at = in_utc(one.ended_at) if one.state.final else None
         self._put_key(replace(key, state=key_state(one.state), digest=one.digest, ended_at=ended_at, lease=None))
+
+
+def _under_way_of(run: Run, one: Offer) -> UnderWay:
+    return UnderWay(
+        start=Start(one.job, run.tries, run.attempts),
+        task=one.task,
+        lane=one.lane,
+        lease=one.lease,
+        key=one.key,
+        message=kept_or_none(one.message),
+    )
 
 
 def _may_end(known: Run, tries: int) -> bool:

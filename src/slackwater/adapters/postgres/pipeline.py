@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -57,6 +58,29 @@ def _checked(one: Column[Any], values: list[Any]) -> list[Any]:
     return values
 
 
+def literal_of(values: Sequence[Any]) -> str:
+    """Return values as the text of an array; the statement says of what type.
+
+    The driver's own way with lists is written in Python and looks at each value several times, which was half of what
+    these statements took of a worker's processor time.
+    """
+    return f"{{{','.join([_element(one) for one in values])}}}"
+
+
+def _element(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, bytes):
+        return f'"\\\\x{value.hex()}"'
+    if isinstance(value, timedelta):
+        return f'"{value // timedelta(microseconds=1)} microseconds"'
+    return '"' + str(value).replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _written(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: literal_of(value) if isinstance(value, list) else value for name, value in values.items()}
+
+
 @dataclass(frozen=True)
 class Statement:
     """A statement's text, for the driver, and the parameters that never change."""
@@ -73,7 +97,8 @@ class Statement:
             render_schema_translate=True,
         )
         given = {name for name, one in compiled.binds.items() if one.required}
-        return cls(str(compiled), {name: value for name, value in compiled.params.items() if name not in given})
+        constants = {name: value for name, value in compiled.params.items() if name not in given}
+        return cls(str(compiled), _written(constants))
 
 
 class Pipeline:
@@ -85,7 +110,7 @@ class Pipeline:
     def send(self, statement: Statement, **values: Any) -> psycopg.Cursor[Any]:
         """Send a statement; its rows are read from what is returned."""
         cursor = psycopg.Cursor(self._connection, row_factory=namedtuple_row)
-        return cursor.execute(statement.text, {**statement.constants, **values})
+        return cursor.execute(statement.text, {**statement.constants, **_written(values)})
 
     def begin(self) -> None:
         """Begin a transaction; a pipeline is one by itself, until its end (PostgreSQL's manual, 34.5.1.3)."""

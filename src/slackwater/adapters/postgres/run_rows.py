@@ -35,14 +35,12 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.sql.dml import ReturningInsert
 
-from slackwater.adapters.postgres import under_way
 from slackwater.adapters.postgres.pipeline import Pipeline, Statement, arrays, batch_of, chosen_of
 from slackwater.adapters.postgres.pulse import beat, clock, durably, live, moment
 from slackwater.adapters.postgres.tables import fences, keys, leases, runs
 from slackwater.core.admission import Key, Lease, Run
 from slackwater.core.admissions import TakenLease
 from slackwater.core.job import JobState
-from slackwater.core.under_way import UnderWay
 
 T = TypeVar("T")
 Answer: TypeAlias = Callable[[], T]
@@ -187,9 +185,8 @@ class RunRows:
         runs_: Mapping[str, Run],
         keys_: Mapping[str, Key],
         taken: Mapping[str, TakenLease],
-        kept: Iterable[UnderWay] = (),
     ) -> None:
-        """Write runs, keys and leases whose rows are locked, and what is kept; each lease lives from now on."""
+        """Write runs, keys and leases whose rows are locked; each lease lives from now on."""
         if not runs_ and not keys_ and not taken:
             return
         run_rows = [(one.job, one.tries, one.attempts, one.handed_back, one.state.value) for one in runs_.values()]
@@ -205,7 +202,6 @@ class RunRows:
             **arrays(_RUN, run_rows, called="run"),
             **arrays(_KEY, key_rows, called="key"),
             **arrays(_LEASE, lease_rows, called="lease"),
-            **arrays(under_way.COLUMNS, under_way.rows_of(kept), called="kept"),
         )
 
     def remove_empty(self, pipeline: Pipeline, *, jobs: Iterable[str], key_names: Iterable[str]) -> None:
@@ -301,7 +297,6 @@ def _written() -> Update:
         write_leases.values(**values, expires_at=clock() + lease.c.lives_for, taken_at=clock())
         .add_cte(_rewritten(_RUN, called="run").cte("written_runs"))
         .add_cte(_rewritten(_KEY, called="key").cte("written_keys"))
-        .add_cte(under_way.kept(called="kept").cte("kept_jobs"))
     )
 
 

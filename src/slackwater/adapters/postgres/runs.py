@@ -17,7 +17,7 @@ from slackwater.adapters.postgres.run_rows import RunRows, sorted_out
 from slackwater.adapters.postgres.tables import keys, leases, runs
 from slackwater.core.admission import Ask, Key, Lease, LeaseRule, Run, WhenTaken
 from slackwater.core.admissions import Known, admit_each, announce_each
-from slackwater.core.under_way import Start, UnderWay
+from slackwater.core.under_way import Offer, Start, UnderWay
 from slackwater.ports.delivery import Announcement, Begun, Finish
 
 
@@ -28,6 +28,7 @@ class PostgresRuns:
         self._database = database
         self._rows = run_rows.RunRows(database.schema)
         self._finishing = run_endings.Finishing(database.schema)
+        self._keeping = under_way.Keeping(database.schema)
 
     def begin(self, asks: Sequence[Ask]) -> Sequence[Begun]:
         """Decide for each delivery with `core.admission.admit`, and write what was decided.
@@ -93,6 +94,12 @@ class PostgresRuns:
         statement = run_endings.freed(leases.c.boot == boot)
         self._database.run(lambda connection: connection.execute(statement))
 
+    def keep(self, boot: UUID, offers: Sequence[Offer]) -> frozenset[Start]:
+        """Keep jobs whose bodies run under a lease, in one statement; return the starts that are kept from now on."""
+        if not offers:
+            return frozenset()
+        return self._database.pipe(lambda pipeline: self._keeping.keep(pipeline, boot, offers), repeatable=True)
+
     def check_fence(self, connection: Any, *, lease: str, fence: int) -> None:
         """Make sure, inside a caller's own transaction, that a lease is still held under a fence.
 
@@ -145,7 +152,7 @@ def _begin(rows: RunRows, pipeline: Pipeline, asks: Sequence[Ask]) -> list[Begun
     jobs, key_names = {ask.job for ask in asks}, {ask.key.name for ask in asks if ask.key is not None}
     known, made, fences = _locked(rows, pipeline, jobs=jobs, key_names=key_names, leased=leased)
     result = admit_each(asks, known, fences=fences)
-    rows.write(pipeline, runs_=result.runs, keys_=result.keys, taken=result.leases, kept=result.under_way.values())
+    rows.write(pipeline, runs_=result.runs, keys_=result.keys, taken=result.leases)
     rows.remove_leases(pipeline, (made - result.leases.keys()) | result.ended)
     rows.remove_empty(
         pipeline,
