@@ -96,6 +96,17 @@ class RunningNight:
         """Wait until somebody has called the outside world: all the night's processes are at work."""
         self.until(self._has_called)
 
+    def spoil_receipts(self, *, but: int) -> None:
+        """Once they are drawn, leave few receipts that take a reader more than a moment: reading is most of a night.
+
+        Also, a reader that is killed then is soon at work again.
+        """
+        self.until(lambda: "books: " in self.stdout)
+        receipts = sorted(path for path in (self.folder / "receipts").rglob("*") if path.is_file())
+        assert len(receipts) > but
+        for path in receipts[but:]:
+            path.write_bytes(b"no picture")
+
     def wait(self, within_s: float = ENDS_WITHIN_S) -> int:
         """Wait until it ends; return its exit code."""
         deadline = time.monotonic() + within_s

@@ -18,6 +18,7 @@ BY_THE_SCRIPT = {Fault.DEATH, Fault.HANG, Fault.LOST_ANSWER, Fault.TRUNCATED, Fa
 
 def test_a_hard_night_loses_nothing_files_nothing_twice_and_everybody_gets_an_answer(start_night: StartNight) -> None:
     night = start_night(f"--faults={SCRIPT}")
+    night.spoil_receipts(but=2)
     assert night.wait(WITHIN_S) == 0, night.stdout + night.stderr
     assert night.stderr == ""
     assert "the outside world died, as its script of faults says; it was started again" in night.stdout

@@ -70,6 +70,7 @@ def test_a_message_deleted_by_hand_and_a_run_filed_twice_are_both_found_and_name
 ) -> None:
     ascii_only = {"PYTHONIOENCODING": "ascii"}  # a terminal that cannot show our signs
     night = start_night(f"--broker={fresh_valkey_url}", variables=ascii_only)
+    night.spoil_receipts(but=1)
     lost = delete_one_sync(night, fresh_valkey_url)
     night.until(lambda: len(filings_of(night)) > 0)
     first = filings_of(night)[0]
@@ -104,6 +105,7 @@ def test_a_killed_night_leaves_no_process_and_the_next_one_cleans_up_and_is_good
     assert killed.left_running() == []
     first = script_of(killed)
     night = start_night(folder=folder, without=frozenset({"HOME"}))
+    night.spoil_receipts(but=1)
     keep_the_balancer_from_looking_before(night, minutes(30))
     assert night.wait() == 0, night.stdout + night.stderr
     assert due_in_berlin(night.json) == DUE
@@ -116,8 +118,7 @@ def test_a_killed_night_leaves_no_process_and_the_next_one_cleans_up_and_is_good
 
 def test_a_killed_reader_in_a_colliding_night_is_replaced_and_its_receipt_is_read(start_night: StartNight) -> None:
     night = start_night("--plan=collide")
-    night.until(lambda: "books: " in night.stdout)
-    spoil_receipts(night, but=2)
+    night.spoil_receipts(but=2)
     job, pid = next_reading(night)
     os.kill(pid, signal.SIGKILL)
     exit_code = night.wait()
@@ -233,14 +234,6 @@ def file_again(night: RunningNight, filing: Filing) -> str:
     tokens = TokenSource(Credentials.read(night.folder / "application.json"), audience=GATEWAY)
     with FilingClient(ready["url"], tokens) as gateway:
         return gateway.submit("by hand", json.loads(filing.body), job_id=str(filing.job_id)).filing_id
-
-
-def spoil_receipts(night: RunningNight, *, but: int) -> None:
-    """Leave few receipts that take a reader more than a moment: who is killed then is soon at work again."""
-    receipts = sorted(path for path in (night.folder / "receipts").rglob("*") if path.is_file())
-    assert len(receipts) > but
-    for path in receipts[but:]:
-        path.write_bytes(b"no picture")
 
 
 def next_reading(night: RunningNight) -> tuple[str, int]:
