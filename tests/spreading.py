@@ -14,7 +14,7 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 LONG = ("tests/nightshift/night/", "tests/integration/cases/")
 """Folders of long tests, each with processes of its own: every one is a group by itself."""
-ENDS_BY = {LONG[0]: 0.75, LONG[1]: 0.85}
+ENDS_BY = {LONG[0]: 0.55, LONG[1]: 0.75}
 """After which part of all the last of them begins: who began a night at the end would be waited for."""
 TOGETHER = {
     "tests/integration/celery/": ("[valkey", "[rabbitmq"),
