@@ -16,6 +16,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from uuid import uuid4
 
 import kombu
+import psutil  # type: ignore[import-untyped]
 import pytest
 import redis
 import sqlalchemy as sa
@@ -193,10 +194,15 @@ def _virtual_host(url: str) -> str | None:
     parts = urlsplit(url)
     if parts.hostname not in _LOOPBACK or shutil.which("rabbitmqctl") is None:
         return None
-    name, user = f"{_OWN}{uuid4().hex[:12]}", parts.username or "guest"
-    if not _rabbitmqctl("add_vhost", name):
+    # What a killed run has left keeps some hundred of the server's file descriptors.
+    for left in (_rabbitmqctl("list_vhosts", "name", "--no-table-headers") or "").splitlines():
+        owner = left.removeprefix(_OWN).partition("_")[0]
+        if left.startswith(_OWN) and owner.isdigit() and not psutil.pid_exists(int(owner)):
+            _rabbitmqctl("delete_vhost", left)
+    name, user = f"{_OWN}{os.getpid()}_{uuid4().hex[:12]}", parts.username or "guest"
+    if _rabbitmqctl("add_vhost", name) is None:
         return None
-    allowed = _rabbitmqctl("set_permissions", "-p", name, user, ".*", ".*", ".*")
+    allowed = _rabbitmqctl("set_permissions", "-p", name, user, ".*", ".*", ".*") is not None
     if allowed and _trouble(urlunsplit(parts._replace(path="/" + name))) is None:
         return name
     _rabbitmqctl("delete_vhost", name)
@@ -216,9 +222,11 @@ def _queue_names(url: str, prefix: str) -> list[str]:
         return []
 
 
-def _rabbitmqctl(*words: str) -> bool:
+def _rabbitmqctl(*words: str) -> str | None:
+    """Return what it says; None where it cannot do that."""
+    line = ["rabbitmqctl", "-q", *words]
     try:
-        done = subprocess.run(["rabbitmqctl", "-q", *words], capture_output=True, timeout=_CTL_WITHIN_S, check=False)
+        done = subprocess.run(line, capture_output=True, text=True, timeout=_CTL_WITHIN_S, check=False)
     except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
+        return None
+    return done.stdout if done.returncode == 0 else None
