@@ -19,10 +19,10 @@ setup: ## make .venv from the pinned set (all others call this)
 night: setup ## run a whole night; options: make night ARGS="--minutes 2 --seed 7 --report night.json"
 	@exec $(BIN)/nightshift night $(ARGS)
 
-# Three times as many processes as two cores: most tests wait, for workers that start and for leases that lapse. Their
+# Twice as many processes as two cores: most tests wait, for workers that start and for leases that lapse. Their
 # order is that of tests/spreading.py, and what they start finds its modules compiled.
 test: setup ## all tests; options: make test ARGS="-k schedule"
-	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 6 --dist loadscope --no-loadscope-reorder $(ARGS)
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 4 --dist loadscope --no-loadscope-reorder $(ARGS)
 
 check: setup ## format, lint, types, import rules, unit and property tests
 	@$(MAKE) --no-print-directory -j 2 --output-sync=target check-types check-rest
