@@ -6,7 +6,7 @@ wherever a process is free, and each process would start each of the shared serv
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -81,13 +81,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Spreading:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Where tests run in several processes, order them by `spread`."""
-    if hasattr(config, "workerinput"):
-        reorder(items)
-
-
-def reorder(items: list[pytest.Item]) -> None:
-    """Order items by `spread`, in place."""
-    by_id: dict[str, pytest.Item] = {item.nodeid: item for item in items}
-    ordered: Sequence[pytest.Item] = [by_id[nodeid] for nodeid in spread(by_id)]
-    assert len(ordered) == len(items), "two tests of one id"
-    items[:] = ordered
+    if not hasattr(config, "workerinput"):
+        return
+    by_id = {item.nodeid: item for item in items}
+    assert len(by_id) == len(items), "two tests of one id"
+    items[:] = [by_id[nodeid] for nodeid in spread(by_id)]

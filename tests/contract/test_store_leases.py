@@ -156,5 +156,6 @@ def test_lapsed_leases_are_pruned(store: Store) -> None:
     begin(store, ask("a"))
     until(lambda: store.runs.lease("account:7") is None, meanwhile=lambda: alive(store))
 
-    assert store.runs.prune(before=store.runs.now()) == 1
+    # Again where the test stood still for so long that there is an amnesty: what had lapsed counts as live in it.
+    until(lambda: store.runs.prune(before=store.runs.now()) == 1, meanwhile=lambda: alive(store))
     assert isinstance(begin(store, replace(ask("b"), boot=THIRD)).admission, Admit)

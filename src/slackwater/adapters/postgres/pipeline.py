@@ -61,8 +61,8 @@ def _checked(one: Column[Any], values: list[Any]) -> list[Any]:
 def literal_of(values: Sequence[Any]) -> str:
     """Return values as the text of an array; the statement says of what type.
 
-    The driver's own way with lists is written in Python and looks at each value several times, which was half of what
-    these statements took of a worker's processor time.
+    The driver's own way with lists is written in Python and looks at each value several times, which was nearly half of
+    what these statements took of a worker's processor time.
     """
     return f"{{{','.join([_element(one) for one in values])}}}"
 

@@ -58,7 +58,7 @@ class Schema:
             self._judge(self._version(connection))
 
     def _upgrade(self, connection: Connection) -> None:
-        # Late: a third of a second, which only who migrates has to spend.
+        # Late: loading it takes long, and only who migrates needs it.
         from alembic import command
         from alembic.config import Config
 
